@@ -12,11 +12,8 @@ if (found < oldest) {
 } else {
   const { main } = await import("../src/cli/main.ts");
   process.exitCode = await main(process.argv, async () => {
-    const [{ serve }, { initialise }, { backupOffline, checkOffline, migrate, restore }] = await Promise.all([
-      import("../src/daemon.ts"),
-      import("../src/setup.ts"),
-      import("../src/offline.ts"),
-    ]);
-    return { serve, initialise, backupOffline, checkOffline, migrate, restore };
+    const [{ serve }, { initialise }, { backupOffline, checkOffline, doctorOffline, migrate, restore }] =
+      await Promise.all([import("../src/daemon.ts"), import("../src/setup.ts"), import("../src/offline.ts")]);
+    return { serve, initialise, backupOffline, checkOffline, doctorOffline, migrate, restore };
   });
 }

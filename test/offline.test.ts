@@ -9,6 +9,7 @@ import {
   renameSync,
   statSync,
   symlinkSync,
+  writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,7 +17,7 @@ import Sqlite from "better-sqlite3";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { loadConfig, type Config } from "../src/config.ts";
 import { silentLog } from "../src/log.ts";
-import { backupOffline, migrate } from "../src/offline.ts";
+import { backupOffline, doctorOffline, migrate } from "../src/offline.ts";
 import { isRoot } from "../src/owner.ts";
 import { openWriting, prepareFiles } from "../src/store/sqlite/engine/open.ts";
 import { lockDirectory } from "../src/store/sqlite/engine/lock.ts";
@@ -125,6 +126,79 @@ const backUp = (to: string) =>
     onProgress: () => undefined,
   });
 
+/** Checks that ask nobody outside. */
+const only = [
+  "sending-addresses",
+  "domains",
+  "queue",
+  "database",
+  "certificate",
+  "backups",
+  "file-modes",
+  "blocklists",
+];
+const examine = async () => {
+  const found = await doctorOffline({
+    config: configOfDirectory(),
+    log: silentLog,
+    wanted: { only, skip: [], domain: null },
+  });
+  return Object.fromEntries(found.map((one) => [one.id, one]));
+};
+const inDirectory = (): string[] =>
+  readdirSync(dataDir)
+    .filter((name) => !name.startsWith("svc.db-"))
+    .toSorted();
+
+test("the doctor looks at a stopped service's database, and says what only a running one knows", async () => {
+  databaseOf(newest);
+  const found = await examine();
+  const statuses = Object.entries(found).map(([id, { status }]) => [id, status]);
+  expect(Object.fromEntries(statuses)).toEqual({
+    "sending-addresses": "ok",
+    blocklists: "unknown",
+    domains: "warn",
+    certificate: "ok",
+    queue: "ok",
+    database: "ok",
+    backups: "warn",
+    "file-modes": "ok",
+  });
+  expect(found["blocklists"]?.saw).toBe("the running service alone asks the blocklists");
+});
+
+test("the doctor makes no database, and changes no schema", async () => {
+  mkdirSync(dataDir, { mode: 0o700 });
+  expect((await examine())["database"]).toMatchObject({
+    status: "fail",
+    saw: `${dataDir} has no database`,
+    mend: expect.stringContaining("svc init"),
+  });
+  expect(inDirectory()).toEqual([]);
+  removeFolder(dataDir);
+  databaseOf(newest - 1);
+  const found = await examine();
+  expect(found["database"]).toMatchObject({ status: "warn", mend: expect.stringContaining("svc migrate") });
+  expect(found["queue"]).toMatchObject({ status: "unknown", saw: expect.stringContaining("not open") });
+  expect(found["sending-addresses"]?.status).toBe("unknown");
+  expect([versionOf("svc.db"), inDirectory().includes("tls")]).toEqual([newest - 1, false]);
+});
+
+test("a database that cannot be read fails, and the other checks go on", async () => {
+  mkdirSync(dataDir, { mode: 0o700 });
+  writeFileSync(join(dataDir, "svc.db"), "no database ".repeat(1000), { mode: 0o600 });
+  const found = await examine();
+  expect(found["database"]).toMatchObject({ status: "fail", mend: expect.stringContaining("svc restore") });
+  expect(found["file-modes"]?.status).toBe("ok");
+});
+
+test("a service that runs is not looked at from outside", async () => {
+  databaseOf(newest);
+  const lock = lockDirectory(dataDir);
+  onTestFinished(() => lock.release());
+  await expect(examine()).rejects.toThrow("is in use by");
+});
+
 const asRoot = test.runIf(isRoot());
 const giveAll = (place: string): void => {
   for (const name of ["", ...readdirSync(place, { recursive: true, encoding: "utf8" })])
@@ -153,6 +227,14 @@ asRoot("root backs up as the owner: the backup is that user's, in a folder that 
   expect(ownersIn(inside.path)).toEqual(new Set([other]));
   expect(ownersIn(dataDir)).toEqual(new Set([other]));
   expect([process.geteuid?.(), process.getegid?.()]).toEqual([0, 0]);
+});
+
+asRoot("root's doctor leaves nothing of root's in the data directory", async () => {
+  databaseOf(newest);
+  giveAll(dataDir);
+  expect((await examine())["database"]?.status).toBe("ok");
+  expect(ownersIn(dataDir)).toEqual(new Set([other]));
+  expect(process.geteuid?.()).toBe(0);
 });
 
 asRoot("root makes no backup where a link of the service's user leads", async () => {

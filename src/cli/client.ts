@@ -10,6 +10,7 @@ export interface Call {
   query?: Record<string, string | number | undefined> | undefined;
   body?: unknown;
   accept?: string;
+  idempotencyKey?: string | undefined;
 }
 
 export interface Answer {
@@ -62,6 +63,7 @@ export function createClient(target: Target): Client {
       path: query.size > 0 ? `${path}?${query.toString()}` : path,
       agent: false,
       headers: {
+        ...(call.idempotencyKey === undefined ? {} : { "idempotency-key": call.idempotencyKey }),
         ...(remote ? {} : own),
         accept: call.accept ?? "application/json",
         ...(body === null

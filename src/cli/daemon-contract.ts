@@ -1,8 +1,9 @@
 // What the command line asks of daemon.ts, which stands above it and is handed in by bin/svc.ts:
-// the composition of every module, loaded only by `serve`, `init`, `restore`, `migrate` and `backup --offline`.
+// the composition of every module, loaded only by `serve`, `init`, `restore`, `migrate` and what is done --offline.
 import type { Backup } from "../backup/directory.ts";
 import type { RestoredBackup } from "../backup/restore.ts";
 import type { Config } from "../config.ts";
+import type { Result, Wanted } from "../doctor/doctor.ts";
 import type { Log, LogLines } from "../log.ts";
 import type { BackupContent } from "../model/backup.ts";
 import type { StoreCheck } from "../model/store-check.ts";
@@ -59,6 +60,8 @@ export interface DaemonModule {
   }): Promise<Backup>;
   /** Checks the store of a stopped service. Throws StoreLocked where it runs. */
   checkOffline(options: { config: Config; log: Log }): Promise<StoreCheck & { sound: boolean }>;
+  /** What the doctor can see of a stopped service. Throws StoreLocked where it runs. */
+  doctorOffline(options: { config: Config; log: Log; wanted: Wanted }): Promise<Result[]>;
   /** Brings the database of a stopped service to this program's schema. Throws StoreLocked where it runs. */
   migrate(options: {
     dataDir: string;

@@ -71,6 +71,8 @@ export function createUpkeep(
       dnsbl,
       certificate: () => certificates?.current().cert ?? null,
       certificates: tls.list,
+      running: true,
+      closedListeners: () => Promise.resolve([]), // or the service had not started
       lastBackupAt: backups.newestAt,
       clock,
     }),

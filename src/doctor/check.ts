@@ -61,7 +61,38 @@ export interface ServedCertificate {
   error: string | null;
 }
 
+/** A listener that is not open, or of a stopped service: that could not be opened. */
+export interface ClosedListener {
+  name: string;
+  listen: ListenAddress;
+  why: string;
+  /** `taken`: another program has the port. `forbidden`: this user may not open it, which says nothing of the service's. */
+  kind: "taken" | "forbidden" | "failed";
+}
+
+/** What systemd says of the service's unit. */
+export interface UnitFacts {
+  /** `enabled`, `disabled`, `static`, … */
+  enabled: string;
+  /** `active`, `inactive`, `failed`, … */
+  active: string;
+  /** How the last run ended: `success`, `exit-code`, `signal`, … */
+  result: string;
+  exitStatus: number;
+}
+
+export interface StoreFacts {
+  journalMode: string;
+  synchronous: string;
+  walBytes: number;
+  writable: boolean;
+  full: boolean;
+}
+
+/** Of a stopped service, a fact that cannot be had throws: its check is then not checkable. */
 export interface World {
+  /** false: of a stopped service (`svc doctor --offline`). */
+  running: boolean;
   hostname: string;
   /** Of the API, as clients see it. */
   publicUrl: string;
@@ -83,12 +114,15 @@ export interface World {
   /** Blocklists that cannot be used, and why. */
   unusableZones: readonly { zone: string; detail: string }[];
   domains(): Promise<SenderDomain[]>;
-  /** The listeners' chain, PEM; null: they have none. */
+  /** The listeners' chain, PEM; null: they have none, or it cannot be used. */
   certificate: string | null;
   tlsMode: ListenerTlsMode;
   /** The host's first, then those of tracking names. */
   certificates(): Promise<ServedCertificate[]>;
   listeners: readonly { name: string; listen: ListenAddress }[];
+  closedListeners(): Promise<readonly ClosedListener[]>;
+  /** null: systemd has no unit of the service, or does not run here. */
+  unit(): Promise<UnitFacts | null>;
   dial(host: string, port: number, how: { from: string | null; greeting: boolean }): Promise<Dial>;
   /** How far this machine's clock is ahead, milliseconds; null: no time server answered. */
   clockAheadMs(): Promise<number | null>;
@@ -99,13 +133,8 @@ export interface World {
   /** null: there is no such file. */
   file(path: string): FileFacts | null;
   configFiles: readonly string[];
-  store(): Promise<{
-    journalMode: string;
-    synchronous: string;
-    walBytes: number;
-    writable: boolean;
-    full: boolean;
-  }>;
+  /** Of a stopped service: how its database could not be opened, and what to do. */
+  store(): Promise<StoreFacts | Pick<Finding, "status" | "saw" | "mend">>;
   queue(): Promise<QueueCounts>;
   /** Active webhook endpoints whose last attempts failed. */
   failingEndpoints(): Promise<

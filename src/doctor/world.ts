@@ -1,4 +1,4 @@
-// The world as the doctor sees it, from inside the running service.
+// The world as the doctor sees it, from inside the running service; of a stopped one, offline.ts gives what it can.
 import { createSocket } from "node:dgram";
 import { readFileSync, statfsSync, statSync } from "node:fs";
 import { connect } from "node:net";
@@ -15,8 +15,9 @@ import { isUsable } from "../pools/sources.ts";
 import type { Pools } from "../pools/pools.ts";
 import { recordsOf } from "../pools/ptr.ts";
 import type { Store } from "../store/store.ts";
-import type { Dial, SendingAddress, World } from "./check.ts";
+import type { Dial, SendingAddress, StoreFacts, World } from "./check.ts";
 import type { Wanted } from "./doctor.ts";
+import { unitFacts } from "./unit.ts";
 
 export interface WorldDeps {
   config: Config;
@@ -30,6 +31,10 @@ export interface WorldDeps {
   dnsbl: Pick<Dnsbl, "summary" | "zones">;
   certificate(): string | null;
   certificates: World["certificates"];
+  closedListeners: World["closedListeners"];
+  /** null: the database is open. */
+  unopened?: Exclude<Awaited<ReturnType<World["store"]>>, StoreFacts> | null;
+  running: boolean;
   /** When the last complete backup was made; null: there is none. */
   lastBackupAt(): number | null;
   clock: Clock;
@@ -45,12 +50,13 @@ export function createWorld(deps: WorldDeps): (wanted: Pick<Wanted, "domain">) =
   const { config, store, resolver, pools, dnsbl, clock } = deps;
   const { hostname, outbound, dataDir } = config;
   return async ({ domain }) => {
-    const accounts = await allAccounts(store);
+    let known: Promise<Account[]> | null = null;
+    const accounts = (): Promise<Account[]> => (known ??= allAccounts(store));
     /** Reads by key run on the loop: one account's at a time, and what several checks want is read once. */
     const ofEach = <T>(read: (account: Account) => Promise<T[]>): (() => Promise<T[]>) => {
       const all = async (): Promise<T[]> => {
         const found: T[] = [];
-        for (const account of accounts) {
+        for (const account of await accounts()) {
           found.push(...(await read(account)));
           await nextTurn();
         }
@@ -64,6 +70,7 @@ export function createWorld(deps: WorldDeps): (wanted: Pick<Wanted, "domain">) =
       (await store.listEndpoints(key)).map((endpoint) => ({ ...endpoint, account: name })),
     );
     return {
+      running: deps.running,
       hostname,
       publicUrl: config.publicUrl,
       behindProxy: config.http.trustedProxies.length > 0,
@@ -78,16 +85,25 @@ export function createWorld(deps: WorldDeps): (wanted: Pick<Wanted, "domain">) =
         config.dns.servers.length > 0
           ? config.dns.servers.map(addressOf)
           : systemServers().map(({ address }) => address),
-      sending: sendingOf(config, pools),
-      pools: pools.all(),
-      listed: dnsbl.summary().listed,
-      unusableZones: dnsbl
-        .zones()
-        .flatMap(({ zone, tested }) =>
-          tested === null || tested.health.status === "ok"
-            ? []
-            : [{ zone: zone.zone, detail: tested.health.detail ?? tested.health.status }],
-        ),
+      // Of a stopped service these may throw: in the checks that want them, and in no other.
+      get sending() {
+        return sendingOf(config, pools);
+      },
+      get pools() {
+        return pools.all();
+      },
+      get listed() {
+        return dnsbl.summary().listed;
+      },
+      get unusableZones() {
+        return dnsbl
+          .zones()
+          .flatMap(({ zone, tested }) =>
+            tested === null || tested.health.status === "ok"
+              ? []
+              : [{ zone: zone.zone, detail: tested.health.detail ?? tested.health.status }],
+          );
+      },
       async domains() {
         const all = await domains();
         return domain === null ? all : all.filter(({ name }) => name === domain);
@@ -95,16 +111,9 @@ export function createWorld(deps: WorldDeps): (wanted: Pick<Wanted, "domain">) =
       certificate: deps.certificate(),
       tlsMode: config.tls.mode,
       certificates: deps.certificates,
-      listeners: [
-        ...config.http.listen.map((listen) => ({ name: "http", listen })),
-        ...config.relay.starttls.map((listen) => ({ name: "smtp", listen })),
-        ...config.relay.implicitTls.map((listen) => ({ name: "smtps", listen })),
-        ...config.inbound.listen.map((listen) => ({ name: "inbound", listen })),
-        ...(config.tls.mode === "acme" ? config.tls.acme.httpListen : []).map((listen) => ({
-          name: "acme",
-          listen,
-        })),
-      ],
+      listeners: listenersOf(config),
+      closedListeners: deps.closedListeners,
+      unit: unitFacts,
       dial: (host, port, how) => dial(host, port, how, clock),
       clockAheadMs: () => clockAhead(resolver, clock),
       disk() {
@@ -119,6 +128,7 @@ export function createWorld(deps: WorldDeps): (wanted: Pick<Wanted, "domain">) =
       },
       configFiles: config.files,
       async store() {
+        if (deps.unopened) return deps.unopened;
         const { engine, writable, full } = await store.health();
         return {
           journalMode: String(engine["journal_mode"]),
@@ -142,7 +152,7 @@ export function createWorld(deps: WorldDeps): (wanted: Pick<Wanted, "domain">) =
       async rates() {
         const range = { from: clock.now() - ratesDays * dayMs, to: clock.now(), test: false };
         const found: Awaited<ReturnType<World["rates"]>> = [];
-        for (const { key, name } of accounts) {
+        for (const { key, name } of await accounts()) {
           const { delivered, bouncedHard, complained } = await store.statsTotals(key, range);
           found.push({ account: name, rates: { delivered, bouncedHard, complained } });
         }
@@ -153,6 +163,17 @@ export function createWorld(deps: WorldDeps): (wanted: Pick<Wanted, "domain">) =
       },
     };
   };
+}
+
+/** Those of the configuration, by the names that the program shows. */
+export function listenersOf({ http, relay, inbound, tls }: Config): World["listeners"] {
+  return [
+    ...http.listen.map((listen) => ({ name: "http", listen })),
+    ...relay.starttls.map((listen) => ({ name: "smtp", listen })),
+    ...relay.implicitTls.map((listen) => ({ name: "smtps", listen })),
+    ...inbound.listen.map((listen) => ({ name: "inbound", listen })),
+    ...(tls.mode === "acme" ? tls.acme.httpListen : []).map((listen) => ({ name: "acme", listen })),
+  ];
 }
 
 /** Of PRAGMA synchronous, by number. */

@@ -35,9 +35,9 @@ export function createInFlight(): InFlight {
   return { enter: (id) => (held.has(id) ? holdNext(id) : hold(id)) };
 }
 
-/** Every route of the API that changes something. */
-export function takesKey({ method, listeners }: Pick<Route, "method" | "listeners">): boolean {
-  return method !== "GET" && listeners !== "admin";
+/** Every route of the API that changes something, and those of the operator's that say so. */
+export function takesKey(route: Pick<Route, "method" | "listeners" | "takesKey">): boolean {
+  return route.method !== "GET" && (route.listeners !== "admin" || route.takesKey === true);
 }
 
 /** Runs the effect and answers; if the request has a key or belongs in the audit log, all is written together. */

@@ -93,6 +93,8 @@ interface AnyRoute<Query extends z.ZodObject, Body extends z.ZodType | null> {
   /** Tokens of the bucket `open` that a large answer costs; 1 where it is not given. */
   openTokens?: number;
   listeners: "public" | "admin" | "both";
+  /** Of a route of the admin socket alone: it takes an Idempotency-Key, as all others that change something do. */
+  takesKey?: true;
   query: Query;
   /** What the body has to be, where `body` lets everything through and the handler reads it itself. */
   requestSchema?: z.ZodType;

@@ -40,7 +40,7 @@ interface Chosen {
 
 export function createResend(deps: ResendDeps): Submission["resend"] {
   const { store, checks } = deps;
-  return async (asking, message, to, arrival) => {
+  return async (asking, message, to, arrival, idempotency) => {
     // Mail of a test key never leaves the machine, whoever sends it again.
     const sender: Sender = { ...asking, test: asking.test || message.test };
     if (message.content === null) throw contentGone();
@@ -51,7 +51,9 @@ export function createResend(deps: ResendDeps): Submission["resend"] {
       throw refusalOf(error);
     });
     const options = { ...mail.options, ...optionsOf(message) };
-    await deps.acceptOrDrop({
+    const answer = answerOf(made, mail.header.messageId, recipients);
+    const body = JSON.stringify(answer);
+    const accepted = await deps.acceptOrDrop({
       message: {
         ...relayedMessageOf({ ...mail, options }, fitted, made, sender),
         source: "api",
@@ -61,11 +63,13 @@ export function createResend(deps: ResendDeps): Submission["resend"] {
       recipients,
       createdAt: made.now,
       sendAt: null,
-      idempotency: null,
+      idempotency: idempotency && { ...idempotency, status: 202, body },
       quotas: sender.quotas,
       share: shareOf(sender.account),
     });
-    return answerOf(made, mail.header.messageId, recipients);
+    return accepted.kind === "replayed"
+      ? { status: accepted.status, body: accepted.body, id: null, replayed: true }
+      : { status: 202, body, id: made.id, replayed: false };
   };
 }
 

@@ -67,7 +67,8 @@ export interface Submission {
     message: MessageRecord,
     to: readonly string[] | null,
     arrival: Arrival,
-  ): Promise<SendAnswer>;
+    idempotency: { key: string; fingerprint: Uint8Array } | null,
+  ): Promise<Acceptance>;
   /** Whether `send` would take it now; nothing is kept. Throws Refusal. */
   check(sender: Sender, request: unknown, arrival: Arrival): Promise<void>;
   /** What an SMTP RCPT would meet: null when the recipient may be named. */

@@ -11,7 +11,7 @@ import type { CertificateSource } from "../model/tls.ts";
 import { storedFile } from "./acme/stored-certificates.ts";
 import type { Certificates } from "./certificates.ts";
 import { readCertificateFiles, readFinished, type CertificatePair } from "./files.ts";
-import { keepSelfSigned } from "./self-signed.ts";
+import { keepSelfSigned, readSelfSigned } from "./self-signed.ts";
 import { readStored } from "./stored-pair.ts";
 
 export interface CertificatesDeps {
@@ -77,10 +77,29 @@ export async function openCertificates(deps: CertificatesDeps): Promise<OwnCerti
   };
 }
 
+/** What a start would serve, of a service that does not run; nothing is made and nothing changed. null: there is none yet. */
+export async function readCertificate(
+  deps: Pick<CertificatesDeps, "config" | "dataDir" | "hostname" | "log">,
+): Promise<CertificatePair | null> {
+  const { cert, key, mode } = deps.config;
+  if (mode === "files" && cert !== null && key !== null) return readCertificateFiles(cert, key);
+  const kept = await readKept(deps, null);
+  return kept?.pair ?? readSelfSigned(deps.dataDir);
+}
+
 /** `shown`: what is served; null: nothing yet. */
 async function load(deps: CertificatesDeps, shown: Loaded | null): Promise<Loaded> {
+  if (deps.config.mode === "files")
+    return { pair: await loadFiles(deps.config, shown === null), source: "files" };
+  return (await readKept(deps, shown)) ?? { pair: await keepSelfSigned(deps), source: "self-signed" };
+}
+
+/** Issued or installed. */
+async function readKept(
+  deps: Pick<CertificatesDeps, "config" | "dataDir" | "hostname" | "log">,
+  shown: Loaded | null,
+): Promise<Loaded | null> {
   const { mode } = deps.config;
-  if (mode === "files") return { pair: await loadFiles(deps.config, shown === null), source: "files" };
   const folder = join(deps.dataDir, "tls");
   const kept: { file: string; source: CertificateSource }[] = [
     ...(mode === "acme" ? [{ file: storedFile(folder, deps.hostname), source: "acme" as const }] : []),
@@ -97,7 +116,7 @@ async function load(deps: CertificatesDeps, shown: Loaded | null): Promise<Loade
     // One that has expired is shown on: a self-signed one would be no better, and hide what is wrong.
     if (pair?.covers(deps.hostname)) return { pair, source };
   }
-  return { pair: await keepSelfSigned(deps), source: "self-signed" };
+  return null;
 }
 
 async function loadFiles(

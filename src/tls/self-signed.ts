@@ -30,14 +30,24 @@ export async function keepSelfSigned(deps: SelfSignedDeps): Promise<CertificateP
   return keepPair(folder, names, deps);
 }
 
+/** null: there is none, or it cannot be used. */
+export async function readSelfSigned(dataDir: string): Promise<CertificatePair | null> {
+  const { certFile, keyFile } = filesIn(join(dataDir, "tls"));
+  return readCertificateFiles(certFile, keyFile).catch(() => null);
+}
+
+const filesIn = (folder: string) => ({
+  certFile: join(folder, "cert.pem"),
+  keyFile: join(folder, "key.pem"),
+});
+
 /** The pair of this folder, or a new one for these names in its place. */
 export async function keepPair(
   folder: string,
   names: string[],
   deps: Pick<SelfSignedDeps, "clock" | "log">,
 ): Promise<CertificatePair> {
-  const certFile = join(folder, "cert.pem");
-  const keyFile = join(folder, "key.pem");
+  const { certFile, keyFile } = filesIn(folder);
   const kept = await readCertificateFiles(certFile, keyFile).catch(() => null);
   if (kept && isFresh(kept, deps.clock.now()) && names.every((name) => kept.covers(name))) return kept;
 

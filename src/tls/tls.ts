@@ -120,7 +120,7 @@ export async function openTls(deps: TlsDeps): Promise<Tls> {
 
   const install = async (cert: string, key: string): Promise<void> => {
     if (tls.mode === "off" || tls.mode === "acme")
-      throw new Error(`tls.mode is ${tls.mode}, and not files or self-signed`);
+      throw new Error(`the option tls.mode is ${tls.mode}, and not files or self-signed`);
     const pair = certificatePair(cert, key, { cert: "the certificate", key: "the key" });
     const now = clock.now();
     if (pair.validUntil <= now) throw new Error(`the certificate expired at ${isoTime(pair.validUntil)}`);
@@ -211,7 +211,7 @@ export async function openTls(deps: TlsDeps): Promise<Tls> {
       acme?.issuer.renew(name ?? hostname) ??
       Promise.resolve({
         reason: "refused",
-        text: `tls.mode is ${tls.mode}: only with acme are certificates ordered`,
+        text: `the option tls.mode is ${tls.mode}: only with acme are certificates ordered`,
       }),
     install: (cert, key) => (installing = installing.catch(() => undefined).then(() => install(cert, key))),
     addresses: () => acme?.addresses() ?? [],

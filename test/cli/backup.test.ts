@@ -92,6 +92,7 @@ const module = (restore: DaemonModule["restore"]): DaemonModule => ({
   initialise: () => Promise.reject(new Error("not here")),
   backupOffline: () => Promise.reject(new StoreLocked("/data is in use by process 7")),
   checkOffline: () => Promise.reject(new Error("not here")),
+  doctorOffline: () => Promise.reject(new Error("not here")),
   migrate: () => Promise.reject(new Error("not here")),
   restore,
 });

@@ -88,10 +88,13 @@ test("an order that a stop of the service has ended is no success", async () => 
 
 test("what is refused has the exit code of its kind", async () => {
   const { socket } = await fakeDaemon({
-    "POST /v1/certificates/renew": { status: 409, json: { code: "conflict", detail: "Tls.mode is files." } },
+    "POST /v1/certificates/renew": {
+      status: 409,
+      json: { code: "conflict", detail: "The option tls.mode is files." },
+    },
   });
   const ran = await svc(["cert", "renew"], { socket });
-  expect([ran.code, ran.err]).toEqual([5, expect.stringContaining("Tls.mode is files.")]);
+  expect([ran.code, ran.err]).toEqual([5, expect.stringContaining("The option tls.mode is files.")]);
 });
 
 test("a certificate and its key are read from files, and never from flags", async () => {

@@ -118,6 +118,14 @@ test("logs: lines for a person in one form, with --json as they are; nothing tha
   expect(json.out.split("\n")[0]).toBe(JSON.stringify(line));
 });
 
+test("logs: where there is no line it says which level is logged, and where older lines are", async () => {
+  const { socket } = await fakeDaemon({ "GET /v1/logs": { text: "", type: "application/x-ndjson" } });
+  const { code, out, err } = await svc(["logs"], { socket });
+  expect([code, out]).toEqual([0, ""]);
+  expect(err).toContain("warn with svc serve --dev");
+  expect(err).toContain("Under systemd");
+});
+
 test("logs -f: a stream that the daemon ends is exit 6", async () => {
   const { socket, seen } = await fakeDaemon({
     "GET /v1/logs": { text: `${JSON.stringify(line)}\n`, type: "application/x-ndjson" },

@@ -57,6 +57,7 @@ function fake(over: { start?: () => void; stop?: () => Promise<void> } = {}): Fa
     },
     backupOffline: () => Promise.reject(new Error("no backup here")),
     checkOffline: () => Promise.reject(new Error("not here")),
+    doctorOffline: () => Promise.reject(new Error("not here")),
     migrate: () => Promise.reject(new Error("no migration here")),
     restore: () => Promise.reject(new Error("no restore here")),
   };

@@ -72,3 +72,8 @@ test("without secret or headers, and with a line that is none, it is exit 2 and 
   expect(await svc(["webhooks", "verify"], { env })).toMatchObject({ code: 2, out: "" });
   expect((await svc(["webhooks", "verify", "--header", "no header"], { env })).err).toContain('"no header"');
 });
+
+test("a body that is not there is named before anything else that is missing", async () => {
+  const ran = await svc(["webhooks", "verify", join(scratch(), "none.json")]);
+  expect(ran).toMatchObject({ code: 2, err: expect.stringContaining("the file does not exist") });
+});

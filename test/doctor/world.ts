@@ -68,6 +68,7 @@ export const pool = (...addresses: PoolAddress[]): Pool => ({
 /** `certificate`: of a listener; null: a proxy has it. */
 export function healthy(more: Partial<World> = {}): World {
   return {
+    running: true,
     hostname: host,
     publicUrl: `https://${host}`,
     behindProxy: false,
@@ -90,9 +91,11 @@ export function healthy(more: Partial<World> = {}): World {
     unusableZones: [],
     domains: () => Promise.resolve([domain()]),
     certificate: null,
-    tlsMode: "files",
+    tlsMode: more.certificate == null ? "off" : "files",
     certificates: () => Promise.resolve([]),
     listeners: [{ name: "http", listen: { host: "::", port: 443 } }],
+    closedListeners: () => Promise.resolve([]),
+    unit: () => Promise.resolve({ enabled: "enabled", active: "active", result: "success", exitStatus: 0 }),
     dial: () => Promise.resolve({ kind: "open", greeting: "220 mx" }),
     clockAheadMs: () => Promise.resolve(20),
     disk: () => ({ freeBytes: 5e10, totalBytes: 1e11 }),

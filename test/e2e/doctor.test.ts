@@ -1,5 +1,7 @@
 // `svc doctor` from the outside, on a machine without the Internet: a DNS of the test's own says what is right.
+import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { runCli } from "../support/appliance.ts";
 import { startSending, type Sending } from "../support/sending.ts";
 
 let sending: Sending;
@@ -81,4 +83,26 @@ test("every check ends, whatever the machine lacks", async () => {
   const { checks } = await doctor();
   expect(checks.length).toBeGreaterThan(20);
   expect(new Set(checks.map(({ status }) => status))).toEqual(new Set(["ok", "warn", "fail", "unknown"]));
+});
+
+test("--offline leaves a service that runs alone, and names the command that asks it", async () => {
+  const { svc } = sending;
+  const ran = await svc.cli("doctor", "--offline", "--config", join(svc.dir, "svc.yaml"));
+  expect([ran.code, ran.stderr]).toEqual([5, expect.stringContaining("Without --offline")]);
+});
+
+test("of a stopped service --offline prints what the running one would, with the same exit code", async () => {
+  const { svc } = sending;
+  await svc.kill("SIGTERM");
+  const config = ["--config", join(svc.dir, "svc.yaml")];
+  const online = await runCli(["doctor", "--socket", svc.socket]);
+  expect([online.code, online.stderr]).toEqual([6, expect.stringContaining("doctor --offline")]);
+  const ran = await runCli(["doctor", "--offline", "--json", ...config]);
+  expect([ran.code, ran.stderr.includes("doctor --offline --only")]).toEqual([7, true]);
+  const { checks } = JSON.parse(ran.stdout) as { checks: Found[] };
+  const statusOf = (id: string) => checks.find((one) => one.id === id)?.status;
+  expect(["ports", "database", "domains", "listeners"].map(statusOf)).toEqual(["ok", "ok", "ok", "unknown"]);
+  expect(checks.length).toBeGreaterThan(20);
+  const well = await runCli(["doctor", "--offline", "--only", "ports,database", ...config]);
+  expect([well.code, well.stdout]).toEqual([0, expect.stringMatching(/^ok +ports +\d+ are free$/m)]);
 });

@@ -12,12 +12,12 @@ beforeAll(async () => {
 });
 afterAll(() => api.stop());
 
-const admin = (method: string, path: string, body?: unknown) =>
+const admin = (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) =>
   api.program.ask({
     method,
     target: path,
     listener: "admin",
-    headers: { "content-type": "application/json", "x-svc-operator": "ann" },
+    headers: { "content-type": "application/json", "x-svc-operator": "ann", ...headers },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   });
 const resend = (id: string, body?: unknown) => admin("POST", `/v1/messages/${id}/resend`, body);
@@ -35,6 +35,28 @@ const fieldOf = (text: string, name: string): string[] =>
   [...(text.split("\r\n\r\n")[0] ?? "").matchAll(new RegExp(`^${name}: *(.*(?:\r\n[ \t].*)*)`, "gim"))].map(
     ([, value = ""]) => value,
   );
+
+test("a request that comes again with its Idempotency-Key sends nothing, and has the first answer", async () => {
+  const first = await sent({ to: "delivered@simulator.svc" });
+  const ask = (body: unknown) =>
+    admin("POST", `/v1/messages/${first}/resend`, body, { "idempotency-key": "again-1" });
+  const answer = await ask({});
+  const repeated = await ask({});
+  expect([repeated.status, repeated.text, repeated.headers["idempotency-replayed"]]).toEqual([
+    202,
+    answer.text,
+    "true",
+  ]);
+  const both = await Promise.all([ask({}), ask({})]);
+  expect(both.map(({ text }) => text)).toEqual([answer.text, answer.text]);
+  const other = await ask({ to: ["delivered@simulator.svc"] });
+  expect([other.status, JSON.parse(other.text).code]).toEqual([409, "duplicate_idempotency_key"]);
+  const { json } = await api.ask("GET", "/v1/messages?limit=100");
+  const made = (json.data as { id: string; resend_of: string | null }[]).filter(
+    ({ resend_of }) => resend_of === first,
+  );
+  expect(made).toHaveLength(1);
+});
 
 test("a new message has the stored content, and ids, Message-ID and date of its own", async () => {
   const first = await sent({

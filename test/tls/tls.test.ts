@@ -264,7 +264,7 @@ test("without an ACME server no certificate is ordered", async () => {
   const { tls } = await withFiles();
   expect(await tls.renew(null)).toEqual({
     reason: "refused",
-    text: "tls.mode is files: only with acme are certificates ordered",
+    text: "the option tls.mode is files: only with acme are certificates ordered",
   });
 });
 

@@ -1,11 +1,12 @@
 // `svc doctor`: what is wrong around the server, why it matters, and what mends it.
 import type { Command } from "commander";
-import { checks } from "../../doctor/doctor.ts";
+import { checks, type Wanted } from "../../doctor/doctor.ts";
 import { asCalled } from "../as-called.ts";
 import type { Cli } from "../cli.ts";
 import { CliFault, usage } from "../fault.ts";
 import { field, type Row } from "../output.ts";
 import { cell } from "../text.ts";
+import { configOf, offlineFault } from "./backup.ts";
 
 interface Flags {
   only?: string;
@@ -14,6 +15,9 @@ interface Flags {
   strict?: boolean;
   list?: boolean;
   explain?: string;
+  offline?: boolean;
+  config?: string;
+  dataDir?: string;
 }
 
 const words: Record<string, string> = { ok: "ok", warn: "WARN", fail: "FAIL", unknown: "not checkable" };
@@ -26,6 +30,9 @@ export function register(doctor: Command, cli: Cli): void {
     .option("--strict", "exit 7 for a WARN too")
     .option("--list", "list the checks and run none")
     .option("--explain <id>", "say what a check looks at, and run it")
+    .option("--offline", "of a stopped service, without the daemon")
+    .option("--config <file>", "with --offline: the svc.yaml to read (SVC_CONFIG)")
+    .option("--data-dir <dir>", "with --offline: the data directory (SVC_DATA_DIR)")
     .action(async (flags: Flags) => {
       if (flags.list === true)
         return cli.out.table(
@@ -34,15 +41,10 @@ export function register(doctor: Command, cli: Cli): void {
         );
       const only = idsOf(flags.explain ?? flags.only, flags.explain === undefined ? "--only" : "--explain");
       const skip = idsOf(flags.skip, "--skip");
-      const { domain } = flags;
-      const body = {
-        ...(only === null ? {} : { only }),
-        ...(skip === null ? {} : { skip }),
-        ...(domain === undefined ? {} : { domain }),
-      };
-      const answer = await cli.client.call("POST", "/v1/doctor", { body });
-      const found = (answer.json["checks"] ?? []) as Row[];
-      if (cli.out.json) cli.out.body(answer.text);
+      const wanted = { only, skip: skip ?? [], domain: flags.domain ?? null };
+      const answer = flags.offline === true ? await offline(cli, flags, wanted) : await online(cli, wanted);
+      const found = (JSON.parse(answer) as { checks?: Row[] }).checks ?? [];
+      if (cli.out.json) cli.out.body(answer);
       else show(cli, found, flags.explain);
       const failed = found.filter(
         ({ status }) => status === "fail" || (flags.strict === true && status === "warn"),
@@ -51,9 +53,45 @@ export function register(doctor: Command, cli: Cli): void {
         throw new CliFault(
           7,
           `${failed.length} of ${found.length} checks failed: ${failed.map(({ id }) => cell(id)).join(", ")}`,
-          [`After a mend: ${cli.program} doctor --only ${failed.map(({ id }) => cell(id)).join(",")}`],
+          [
+            `After a mend: ${cli.program} doctor ${flags.offline === true ? "--offline " : ""}--only ${failed.map(({ id }) => cell(id)).join(",")}`,
+          ],
         );
     });
+}
+
+/** The body that the route answers. */
+async function online(cli: Cli, { only, skip, domain }: Wanted): Promise<string> {
+  const body = {
+    ...(only === null ? {} : { only }),
+    ...(skip.length === 0 ? {} : { skip }),
+    ...(domain === null ? {} : { domain }),
+  };
+  try {
+    return (await cli.client.call("POST", "/v1/doctor", { body })).text;
+  } catch (error) {
+    if (!(error instanceof CliFault) || error.exit !== 6) throw error;
+    throw new CliFault(6, error.message, [
+      `If the service is stopped: ${cli.program} doctor --offline`,
+      ...error.advice,
+    ]);
+  }
+}
+
+/** The same body. */
+async function offline(cli: Cli, flags: Flags, wanted: Wanted): Promise<string> {
+  const config = await configOf(cli, flags);
+  const { createLog } = await import("../../log.ts");
+  const log = createLog({ level: "error" }); // what is worth a warning is a finding
+  const daemon = await cli.loadDaemon();
+  try {
+    return JSON.stringify({ checks: await daemon.doctorOffline({ config, log, wanted }) });
+  } catch (error) {
+    if (!(error instanceof Error)) throw error;
+    throw offlineFault(cli, error, `Without --offline the running service is asked: ${cli.program} doctor`);
+  } finally {
+    log.flush();
+  }
 }
 
 function show(cli: Cli, found: Row[], explained: string | undefined): void {

@@ -27,7 +27,7 @@ export function register(logs: Command, cli: Cli): void {
       "after",
       `
 The service keeps its last 2,000 lines, 512 KB at most.
-Older ones: journalctl -u svc-mail
+Older ones, under systemd: journalctl -u svc-mail
 
 Examples:
   svc logs -f --component delivery
@@ -52,7 +52,10 @@ async function show(cli: Cli, { follow, component, level, lines }: Flags): Promi
     await cli.out.drained();
   }
   if (follow) throw new CliFault(6, "the daemon ended the stream", [`Go on: ${cli.program} logs -f`]);
-  if (!any && !cli.out.json) cli.out.note("No lines. Older ones: journalctl -u svc-mail");
+  if (!any && !cli.out.json)
+    cli.out.note(
+      "No lines since the start at log.level, which is warn with svc serve --dev: SVC_LOG_LEVEL=info shows more. Under systemd, those before the start: journalctl -u svc-mail",
+    );
 }
 
 /** In the order in which a person reads it. */

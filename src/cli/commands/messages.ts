@@ -108,10 +108,14 @@ export function register(messages: Command, cli: Cli): void {
     messages
       .command("resend <id>")
       .description("send a message again, from its stored content, as a new message with ids of its own")
-      .option("--to <addresses>", "these of its recipients (all); repeat or separate by commas", listed),
+      .option("--to <addresses>", "these of its recipients (all); repeat or separate by commas", listed)
+      .option(
+        "--idempotency-key <key>",
+        "the same command with the same key within a day sends nothing again",
+      ),
     "messages resend msg_… --to someone@example.net",
-  ).action(async (id: string, flags: { to?: string[] }) => {
-    const answer = await cli.client.call("POST", `${at(id)}/resend`, { body: flags });
+  ).action(async (id: string, { idempotencyKey, ...body }: { to?: string[]; idempotencyKey?: string }) => {
+    const answer = await cli.client.call("POST", `${at(id)}/resend`, { body, idempotencyKey });
     if (cli.out.json) return cli.out.body(answer.text);
     const made = String(answer.json["id"]);
     cli.out.line(made);

@@ -18,6 +18,7 @@ export interface VerifyFlags {
 const largestBody = 4 * 2 ** 20;
 
 export async function verify(cli: Cli, file: string | undefined, flags: VerifyFlags): Promise<void> {
+  const given = file === undefined ? null : readInputFile(file, "body");
   const headers = headersOf(flags);
   const secret = givenSecret(cli, flags.secretFile);
   if (secret === null)
@@ -27,10 +28,9 @@ export async function verify(cli: Cli, file: string | undefined, flags: VerifyFl
     );
   const now = cli.io.clock.now();
   const nowMs = flags.at === undefined ? now : Date.parse(moment(flags.at, "--at", "past", now));
-  if (file === undefined && cli.io.stdin.isTTY)
+  if (given === null && cli.io.stdin.isTTY)
     cli.out.note("Reading the body from the terminal; end it with Ctrl-D.");
-  const body =
-    file === undefined ? await readStandardInput(cli.io, largestBody) : readInputFile(file, "body");
+  const body = given ?? (await readStandardInput(cli.io, largestBody));
   const { verifyWebhook } = await import("../../webhooks/verify.ts");
   const verdict = verifyWebhook({ headers, body, secret, nowMs });
   const findings: Finding[] = [];

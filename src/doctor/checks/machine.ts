@@ -65,7 +65,8 @@ export const machineChecks: readonly Check[] = [
   {
     id: "open-files",
     about: "The process may open enough files for its connections.",
-    run({ openFiles }) {
+    run({ openFiles, running }) {
+      if (!running) return Promise.resolve(unknown("it is the running service's limit"));
       const files = openFiles();
       return Promise.resolve(
         files < leastFiles

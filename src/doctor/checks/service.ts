@@ -2,6 +2,7 @@
 import { X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
 import { dayMs, hourMs, isoTime, minuteMs } from "../../clock.ts";
+import { listenText } from "../../config/checks.ts";
 import { isPublicAddress } from "../../dns/networks.ts";
 import { recordsOf } from "../../pools/ptr.ts";
 import { fail, listed, ok, unknown, warn, type Check } from "../check.ts";
@@ -25,15 +26,19 @@ export const serviceChecks: readonly Check[] = [
     id: "certificate",
     about: "The listeners' certificate is of a known authority, names the host, and is renewed in time.",
     async run({ certificate, certificates, tlsMode, hostname, publicUrl, behindProxy, now }) {
-      if (certificate === null) return ok("TLS is off: a proxy has the certificate");
+      if (tlsMode === "off") return ok("TLS is off: a proxy has the certificate");
+      const all = await certificates();
+      const own = all.find(({ isHost }) => isHost);
+      if (certificate === null)
+        return own?.error
+          ? fail(own.error, "the service does not start", "put right what tls.cert and tls.key name")
+          : ok("there is none yet: a start makes one that is self-signed");
       const leaf = new X509Certificate(certificate);
       const ends = leaf.validToDate.getTime();
       const names = behindProxy ? [hostname] : [hostname, hostOf(publicUrl)]; // the proxy has its own for publicUrl
       const unnamed = [...new Set(names)].filter(
         (name) => (isIP(name) === 0 ? leaf.checkHost(name) : leaf.checkIP(name)) === undefined,
       );
-      const all = await certificates();
-      const own = all.find(({ isHost }) => isHost);
       const isAcme = tlsMode === "acme";
       const failure = own?.error ? `; the last attempt failed: ${own.error}` : "";
       const renew = "see that the name leads to this server and that port 80 is open, then svc cert renew";
@@ -57,11 +62,11 @@ export const serviceChecks: readonly Check[] = [
             ? renew
             : "svc config set tls.mode acme, then restart; or svc cert install --cert FILE --key FILE",
         );
-      if (ends - now < renewMs && !isAcme)
+      if (ends - now < renewMs && own?.renewAt == null)
         return warn(
-          `it expires in ${within(ends - now)}`,
+          `it expires in ${within(ends - now)}${failure}`,
           "clients refuse the connection then",
-          "renew it, then svc cert install --cert FILE --key FILE",
+          isAcme ? renew : "renew it, then svc cert install --cert FILE --key FILE",
         );
       if (own?.renewAt != null && own.renewAt < now - overdueMs)
         return warn(
@@ -88,9 +93,53 @@ export const serviceChecks: readonly Check[] = [
     },
   },
   {
+    id: "unit",
+    about: "systemd starts the service with the machine, and its last run did not fail.",
+    async run({ unit, running }) {
+      const facts = await unit();
+      if (facts === null) return ok("systemd has no unit of the service");
+      const { enabled, active, result, exitStatus } = facts;
+      if (!running && result !== "success")
+        return fail(
+          `the last run ended with ${result}${exitStatus === 0 ? "" : `, status ${exitStatus}`}`,
+          "the service does not run",
+          "journalctl -u svc-mail -n 50 says why",
+        );
+      if (enabled === "disabled" || enabled === "masked")
+        return warn(
+          `${enabled}, ${active}`,
+          "after a restart of the machine no mail is taken",
+          enabled === "masked" ? "systemctl unmask svc-mail" : "systemctl enable svc-mail",
+        );
+      return ok(`${enabled}, ${active}`);
+    },
+  },
+  {
+    id: "ports",
+    about: "Every listener of the configuration is open; of a stopped service, its port is free.",
+    async run({ closedListeners, listeners, running }) {
+      const closed = await closedListeners();
+      const [first] = closed.filter(({ kind }) => kind !== "forbidden");
+      const shown = listed(closed.map(({ name, listen, why }) => `${name} on ${listenText(listen)}: ${why}`));
+      if (first !== undefined)
+        return fail(
+          shown,
+          closed.every(({ name }) => name === "acme")
+            ? "no certificate is issued or renewed; mail goes on"
+            : "the service does not start",
+          first.kind === "taken" && !("path" in first.listen)
+            ? `end the other program on the port: ss -ltnp 'sport = :${first.listen.port}' names it`
+            : "correct the address in svc.yaml, then restart",
+        );
+      if (closed.length > 0) return unknown(shown, "run it as root");
+      return ok(running ? `${listeners.length} are open` : `${listeners.length} are free`);
+    },
+  },
+  {
     id: "listeners",
     about: "The listening ports answer at the host name's public address.",
-    async run({ listeners, hostname, resolver, dial }) {
+    async run({ listeners, hostname, resolver, dial, running }) {
+      if (!running) return unknown("the service does not run", "see the check ports");
       const ports = new Map<number, string>();
       for (const { name, listen } of listeners)
         if (!("path" in listen) && !isLoopbackHost(listen.host)) ports.set(listen.port, name);
@@ -155,7 +204,9 @@ export const serviceChecks: readonly Check[] = [
     id: "database",
     about: "The database takes writes, syncs each commit, and its log is copied in.",
     async run({ store }) {
-      const { journalMode, synchronous, walBytes, writable, full } = await store();
+      const facts = await store();
+      if ("saw" in facts) return { ...facts, why: "the service needs it" };
+      const { journalMode, synchronous, walBytes, writable, full } = facts;
       const saw = `journal ${journalMode}, synchronous ${synchronous}, log ${Math.round(walBytes / 1e6)} MB`;
       if (!writable || full)
         return fail(

@@ -5,10 +5,10 @@ import { z } from "zod";
 import { quotasOf } from "../../access/quotas.ts";
 import { acceptedStates, recipientTypes } from "../../model/recipient.ts";
 import { messageFields } from "../../submission/shape.ts";
-import type { Arrival, SendAnswer, Sender } from "../../submission/submission.ts";
+import type { Acceptance, Arrival, SendAnswer, Sender } from "../../submission/submission.ts";
 import { emailAddress, idOf, timestamp } from "../../value-schemas.ts";
 import type { RouteDeps } from "../deps.ts";
-import { json, route, type Call, type Route } from "../route.ts";
+import { json, route, type Call, type Reply, type Route } from "../route.ts";
 import { messageOf } from "./messages.ts";
 
 const address = {
@@ -192,11 +192,7 @@ export function sendingRoutes({ submission, store }: RouteDeps): Route[] {
       sends: "message",
       body: z.custom<Record<string, unknown>>(), // as it came: a copy by zod would lose a `__proto__` without a word
       async handle(call) {
-        const accepted = await submission.send(senderOf(call), call.body, arrivalOf(call), call.idempotency);
-        const headers: Record<string, string> = accepted.replayed ? { "idempotency-replayed": "true" } : {};
-        const id = accepted.id ?? (JSON.parse(accepted.body) as { id?: string }).id;
-        if (id !== undefined) headers["location"] = `/v1/messages/${id}`;
-        return { status: accepted.status, headers, body: accepted.body };
+        return accepted(await submission.send(senderOf(call), call.body, arrivalOf(call), call.idempotency));
       },
     }),
     route({
@@ -253,16 +249,25 @@ export function sendingRoutes({ submission, store }: RouteDeps): Route[] {
       ...common,
       scopes: ["admin"],
       listeners: "admin",
+      takesKey: true,
       body: resent,
       bodyOptional: true,
       async handle(call) {
         const first = await messageOf(store, call);
         const { to = null } = call.body;
-        const made = await submission.resend(senderOf(call), first, to, arrivalOf(call));
-        return json(202, made, { location: `/v1/messages/${made.id}` });
+        return accepted(
+          await submission.resend(senderOf(call), first, to, arrivalOf(call), call.idempotency),
+        );
       },
     }),
   ];
+}
+
+function accepted({ status, body, id: made, replayed }: Acceptance): Reply {
+  const headers: Record<string, string> = replayed ? { "idempotency-replayed": "true" } : {};
+  const id = made ?? (JSON.parse(body) as { id?: string }).id;
+  if (id !== undefined) headers["location"] = `/v1/messages/${id}`;
+  return { status, headers, body };
 }
 
 function senderOf({ account, principal }: Call<unknown, unknown>): Sender {
