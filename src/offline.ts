@@ -102,12 +102,14 @@ export async function doctorOffline(options: {
   config: Config;
   log: Log;
   wanted: Wanted;
+  /** This program's. */
+  schema?: MigrationRequest["schema"];
 }): Promise<Result[]> {
-  const { config } = options;
+  const { config, schema } = options;
   const { dataDir } = config;
   const there = statSync(dataDir, { throwIfNoEntry: false });
   const owned = <T>(work: () => Promise<T>): Promise<T> => (there ? asOwnerThroughout(there, work) : work());
-  const closed = await owned(async () => unopenable(dataDir)); // first: a service that runs has its ports
+  const closed = await owned(async () => unopenable({ dataDir, dryRun: true, schema })); // first: a service that runs has its ports
   const ports = await closedPorts(listenersOf(config));
   return owned(() => runOffline(options, closed, ports));
 }
@@ -115,7 +117,8 @@ export async function doctorOffline(options: {
 type Unopened = Pick<Finding, "status" | "saw" | "mend">;
 
 /** Why the database is not to be opened: a look would change it. null: it can be tried. Throws StoreLocked. */
-function unopenable(dataDir: string): Unopened | null {
+function unopenable(request: MigrationRequest): Unopened | null {
+  const { dataDir } = request;
   if (!hasStore(dataDir))
     return {
       status: "fail",
@@ -123,7 +126,7 @@ function unopenable(dataDir: string): Unopened | null {
       mend: "of a new server: svc init; of one that was lost: svc restore DIR",
     };
   try {
-    const { from, to } = migrateStore({ dataDir, dryRun: true });
+    const { from, to } = migrateStore(request);
     if (from === to) return null;
     return {
       status: "warn",

@@ -124,9 +124,7 @@ export const serviceChecks: readonly Check[] = [
       if (first !== undefined)
         return fail(
           shown,
-          closed.every(({ name }) => name === "acme")
-            ? "no certificate is issued or renewed; mail goes on"
-            : "the service does not start",
+          "the service does not start",
           first.kind === "taken" && !("path" in first.listen)
             ? `end the other program on the port: ss -ltnp 'sport = :${first.listen.port}' names it`
             : "correct the address in svc.yaml, then restart",

@@ -13,7 +13,7 @@ export interface MigrationRequest {
   dataDir: string;
   dryRun: boolean;
   /** This program's. */
-  schema?: Migrations;
+  schema?: Migrations | undefined;
 }
 
 export interface Migrated extends SchemaChange {
