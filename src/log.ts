@@ -103,7 +103,8 @@ export function createLog(options: LogOptions): Log & { flush(): void; lines: Lo
     const limited =
       (at: keyof typeof rates) =>
       (fields: LogFields, text: string): void => {
-        if (logger.isLevelEnabled(at) && limiter.takes(text, rates[at])) logger[at](fields, text);
+        if (logger.isLevelEnabled(at) && limiter.takes(text, rates[at], sourceOf(fields)))
+          logger[at](fields, text);
       };
     return {
       debug: (fields, text) => logger.debug(fields, text),
@@ -118,6 +119,11 @@ export function createLog(options: LogOptions): Log & { flush(): void; lines: Lo
     destination.flushSync();
   };
   return Object.assign(wrap(base), { flush, lines });
+}
+
+/** `ip` is what a line calls the peer that caused it. */
+function sourceOf({ ip }: LogFields): string | null {
+  return typeof ip === "string" ? ip : null;
 }
 
 /** A disk that is full for the log ends no service, and an exit does not wait for room: lines that find none are dropped. */

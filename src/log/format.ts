@@ -21,13 +21,36 @@ export function lineFormat(
 ): LineFormat {
   const isForPeople = format === "pretty" || (format === "auto" && isatty(fd));
   const hasPriorities = !isForPeople && isJournal(fd, env["JOURNAL_STREAM"]);
-  return (json) => {
+  return (line) => {
+    const json = cut(line);
     const safe = withoutSecrets(json);
     const plain = escapedJson(safe);
     keep(plain.trimEnd());
     if (isForPeople) return inWords(safe);
     return hasPriorities ? `<${priorityOf(json)}>${plain}` : plain;
   };
+}
+
+/** Of a line; what a peer said is a part of it. A look for secrets in as much text takes a few milliseconds at most. */
+const longestLine = 8_000;
+const longestTexts = [2_000, 200];
+
+/** A line that is too long, with its texts cut, before anything is looked for in it: JSON with its line end, as before. */
+function cut(json: string): string {
+  if (json.length <= longestLine) return json;
+  const line = JSON.parse(json) as Record<string, unknown>;
+  for (const longest of longestTexts) {
+    const shorter = `${JSON.stringify(line, (_name, value: unknown) => (typeof value === "string" ? cutText(value, longest) : value))}\n`;
+    if (shorter.length <= longestLine) return shorter;
+  }
+  const { level, time, component, msg } = line;
+  return `${JSON.stringify({ level, time, component, msg: cutText(String(msg), 200), left_out: json.length })}\n`;
+}
+
+function cutText(text: string, longest: number): string {
+  return text.length <= longest
+    ? text
+    : `${text.slice(0, longest)}… (${text.length - longest} more characters)`;
 }
 
 /** JOURNAL_STREAM stays set where a descriptor was led elsewhere: it names the journal's (systemd.exec(5)). */
