@@ -1,6 +1,7 @@
 // The inbound listener (port 25): accepts bounces and complaints, and never relays. feedback decides which recipients
 // exist and what their mail does. STARTTLS is offered, AUTH is not; any sender is accepted, including the null sender of
-// reports (RFC 5321 §4.5.5). DATA gets 250 only when the effect of the mail is on disk. Limits: inbound-limits.ts.
+// reports (RFC 5321 §4.5.5). DATA gets 250 only when the effect of the mail is on disk. Limits: inbound-limits.ts,
+// inbound-pace.ts.
 import type { SMTPServerAddress, SMTPServerOptions, SMTPServerSession } from "smtp-server";
 import type { Maintenance } from "../maintenance/maintenance.ts";
 import type { Clock } from "../clock.ts";
@@ -18,6 +19,7 @@ import type { Listening } from "./smtp-service.ts";
 import { peerOf } from "./peer.ts";
 import { createInboundLimits, inboundLimits } from "./inbound-limits.ts";
 import type { HeldMail, InboundLimits } from "./inbound-limits.ts";
+import { createInboundPace, type InboundPace } from "./inbound-pace.ts";
 import { createPort } from "./port.ts";
 import type { ProgressRule } from "./progress.ts";
 import { SmtpReply } from "./replies.ts";
@@ -74,7 +76,7 @@ export function createInbound(deps: InboundDeps): Listening {
     {
       ...(certificates === null ? withoutTls : { ...certificates.current(), ...tlsOptions }),
       ...sessionOptions(config.hostname),
-      ...createHandlers(deps, limits),
+      ...createHandlers(deps, limits, createInboundPace(clock)),
     },
     shared,
   );
@@ -112,7 +114,11 @@ function sessionOptions(hostname: string): SMTPServerOptions {
 
 type Handlers = Required<Pick<SMTPServerOptions, "onSecure" | "onMailFrom" | "onRcptTo" | "onData">>;
 
-function createHandlers({ feedback, store, maintenance, log }: InboundDeps, limits: InboundLimits): Handlers {
+function createHandlers(
+  { feedback, store, maintenance, log }: InboundDeps,
+  limits: InboundLimits,
+  pace: InboundPace,
+): Handlers {
   const mailboxes = new WeakMap<SMTPServerSession, Map<string, Mailbox>>();
   const refused = new WeakMap<SMTPServerSession, number>();
 
@@ -141,7 +147,7 @@ function createHandlers({ feedback, store, maintenance, log }: InboundDeps, limi
     const peer = peerOf(session);
     const held = limits.hold(peer);
     try {
-      await readReport(data, held);
+      await readReport(data, held, (bytes) => pace.read(peer, bytes));
       const boxes = [...(mailboxes.get(session)?.values() ?? [])];
       const { mailFrom } = session.envelope;
       const nullSender = mailFrom !== false && mailFrom.address === "";
@@ -177,12 +183,17 @@ function refuseParameters(address: SMTPServerAddress, known: ReadonlySet<string>
 }
 
 /** Keeps the beginning of a mail; the rest is read and thrown away. */
-async function readReport(data: MailData, held: HeldMail): Promise<void> {
+async function readReport(
+  data: MailData,
+  held: HeldMail,
+  read: (bytes: number) => Promise<void> | undefined,
+): Promise<void> {
   const tooLarge = new SmtpReply(552, "5.3.4", `A report may have at most ${maxReportBytes} bytes`);
   for (;;) {
     const chunk = await data.take();
     if (data.sizeExceeded) throw tooLarge;
     if (chunk === null) return;
     held.add(chunk);
+    await read(chunk.length);
   }
 }
