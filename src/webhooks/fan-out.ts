@@ -47,6 +47,7 @@ export function createFanOut(deps: {
   };
   const rest = (): Promise<void> =>
     new Promise((resolve) => {
+      if (stopped) return resolve(); // during the piece: none ends this rest
       const timer = clock.after(restMs, () => awake());
       const awake = (): void => {
         timer.cancel();

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { readFields, readMime } from "../../src/mail/mime.ts";
+import { here, leastCpuMs } from "../support/cpu.ts";
 
 const quoted = (body: string): string =>
   readMime(Buffer.from(`Content-Transfer-Encoding: quoted-printable\r\n\r\n${body}`)).body;
@@ -35,4 +36,13 @@ test("quoted-printable: escapes in both cases, soft breaks, white space at line 
   expect(quoted("=ZZ =\t")).toBe("=ZZ =");
   expect(quoted("==\r\n41")).toBe("A"); // the soft break is taken out first
   expect(quoted("a=0D=0Ab=0Dc")).toBe("a\nb\nc");
+});
+
+test("quoted-printable of two million empty lines costs no more than other text of its size", () => {
+  const body = "\n".repeat(1_900_000);
+  const most = here(130);
+  let read = "";
+  expect(leastCpuMs(most, () => (read = quoted(body)))).toBeLessThan(most);
+  expect(read).toHaveLength(body.length);
+  expect(quoted("=\n=\n\n \n==\n\n=")).toBe("\n\n=\n=");
 });

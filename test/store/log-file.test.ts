@@ -32,8 +32,8 @@ afterEach(() => removeFolder(dir));
 
 const sizeOfLog = (): number => statSync(`${path}-wal`).size;
 
-function writer() {
-  const runner = createBatchRunner(path, systemClock, createWriter);
+function writer(held = () => false) {
+  const runner = createBatchRunner(path, systemClock, createWriter, held);
   const write = (name: string): void => {
     const arg = { entries: [newSuppression(1, `${name}@x.test`)], at: 1 };
     const calls = [{ command: "addSuppressions", arg, at: 0, lengths: [] }];
@@ -57,6 +57,19 @@ test("a file that has outgrown its log is cut a piece after each batch, down to 
   expect(db.prepare("SELECT count(*) FROM suppressions").pluck().get()).toBe(4);
   expect(db.pragma("integrity_check", { simple: true })).toBe("ok");
   db.close();
+  close();
+});
+
+test("a file that grew while a backup held the log is cut too, though a commit has restarted the log by itself", () => {
+  let held = false;
+  const { write, close } = writer(() => held);
+  write("a"); // the file is short: nothing to cut
+  held = true;
+  write("b");
+  truncateSync(`${path}-wal`, keptBytes + pieceBytes);
+  held = false;
+  write("c");
+  expect(sizeOfLog()).toBe(keptBytes);
   close();
 });
 

@@ -77,3 +77,21 @@ test("an account's pieces are written 20 ms apart, another account's beside them
   expect(clock.pending).toBe(0);
   expect(asked).toHaveLength(4);
 });
+
+test("a stop while a piece is written waits for the piece, and for no rest after it", async () => {
+  const clock = new ManualClock();
+  const piece = Promise.withResolvers<number>();
+  const store = { accountsToFanOut: async () => [1], fanOut: () => piece.promise };
+  const fanOut = createFanOut({ store, clock, log: silentLog });
+  fanOut.kick();
+  await settle();
+  let stopped = false;
+  const stopping = fanOut.stop().then(() => (stopped = true));
+  await settle();
+  expect(stopped).toBe(false);
+  piece.resolve(1);
+  await settle();
+  expect([stopped, clock.pending]).toEqual([true, 0]);
+  await clock.advance(1000);
+  await stopping;
+});

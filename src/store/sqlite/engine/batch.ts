@@ -164,8 +164,10 @@ export function createBatchRunner<Mark>(
       try {
         const before = session.wal();
         if (mayCut) cut(before);
-        if (held() || before.bytes < restartPast) return;
-        mayCut = true;
+        const isHeld = held();
+        // Not only where it is restarted here: what is copied whole by a backup's end, a commit restarts by itself.
+        mayCut ||= isHeld || before.bytes >= restartAtBytes;
+        if (isHeld || before.bytes < restartPast) return;
         session.db.pragma(`busy_timeout = ${restartWaitMs}`);
         session.db.pragma("wal_checkpoint(RESTART)");
         session.db.pragma(`busy_timeout = ${busyTimeoutMs}`);
