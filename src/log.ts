@@ -5,6 +5,7 @@ import { pino } from "pino";
 import { systemClock, type Clock } from "./clock.ts";
 import { lineFormat } from "./log/format.ts";
 import { createLineLimiter, type LineRate } from "./log/limiter.ts";
+import { sourceOf } from "./model/ip-source.ts";
 import type { LogFormat, LogLevel } from "./model/log-level.ts";
 
 export type LogFields = Record<string, unknown>;
@@ -103,7 +104,7 @@ export function createLog(options: LogOptions): Log & { flush(): void; lines: Lo
     const limited =
       (at: keyof typeof rates) =>
       (fields: LogFields, text: string): void => {
-        if (logger.isLevelEnabled(at) && limiter.takes(text, rates[at], sourceOf(fields)))
+        if (logger.isLevelEnabled(at) && limiter.takes(text, rates[at], peerOf(fields)))
           logger[at](fields, text);
       };
     return {
@@ -122,8 +123,8 @@ export function createLog(options: LogOptions): Log & { flush(): void; lines: Lo
 }
 
 /** `ip` is what a line calls the peer that caused it. */
-function sourceOf({ ip }: LogFields): string | null {
-  return typeof ip === "string" ? ip : null;
+function peerOf({ ip }: LogFields): string | null {
+  return typeof ip === "string" ? sourceOf(ip) : null;
 }
 
 /** A disk that is full for the log ends no service, and an exit does not wait for room: lines that find none are dropped. */

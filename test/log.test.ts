@@ -167,6 +167,19 @@ test("a secret in a line that is cut is replaced all the same, also where the cu
   expect(line).not.toContain("pppp");
 });
 
+test.each([
+  ["smtp://relay:", "k".repeat(60), "@mail.example.net "],
+  ["svc_live_", "k".repeat(60), " "],
+  ["Bearer ", "k".repeat(60), " "],
+])("a secret after %j is replaced wherever the cut goes through it", async (before, secret, after) => {
+  for (const kept of [1, 7, 12, 40, 60]) {
+    const { log, read } = logFile();
+    const front = " ".padStart(2_000 - before.length - kept, "x ");
+    log.warn({ detail: `${front}${before}${secret}${after}${"y".repeat(20_000)}` }, "x");
+    expect(await read()).not.toContain("k".repeat(Math.min(kept, 7)));
+  }
+});
+
 test("of a line with very many fields the text and the part that wrote it are left", async () => {
   const { log, read } = logFile();
   const fields = Object.fromEntries(Array.from({ length: 5_000 }, (_, n) => [`f${n}`, n]));
@@ -184,6 +197,17 @@ test("one address that floods the log does not hide the others, however many lin
   const from = (ip: string) => written.filter((line) => line.includes(`"ip":"${ip}"`)).length;
   expect([from("192.0.2.66"), from("192.0.2.0"), from("192.0.2.49")]).toEqual([20, 1, 1]);
   expect(written.at(-1)).toContain('"lines":4980,"text":"SMTP login refused"');
+});
+
+test("the addresses of one IPv6 /64 flood the log as one", async () => {
+  const clock = new ManualClock();
+  const { log, read } = logFile({ clock });
+  for (let n = 0; n < 300; n++) log.warn({ ip: `2001:db8::${n.toString(16)}` }, "SMTP login refused");
+  log.warn({ ip: "2001:db8:0:1::1" }, "SMTP login refused");
+  await clock.advance(10_000);
+  const written = (await read(22)).split("\n").slice(0, -1);
+  expect(written.filter((line) => line.includes('"ip":"2001:db8::')).length).toBe(20);
+  expect(written.at(-2)).toContain("2001:db8:0:1::1");
 });
 
 test("a log that cannot be written ends nothing: its lines are still kept, and a flush comes back", async () => {

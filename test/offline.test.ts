@@ -168,6 +168,13 @@ test("the doctor looks at a stopped service's database, and says what only a run
   expect(found["blocklists"]?.saw).toBe("the running service alone asks the blocklists");
 });
 
+test("the doctor opens the database as a start does: others can no longer read it", async () => {
+  newDatabase();
+  chmodSync(join(dataDir, "svc.db"), 0o644);
+  expect((await examine())["file-modes"]?.status).toBe("ok");
+  expect(statSync(join(dataDir, "svc.db")).mode & 0o777).toBe(0o600);
+});
+
 test("the doctor makes no database, and changes no schema", async () => {
   mkdirSync(dataDir, { mode: 0o700 });
   expect((await examine())["database"]).toMatchObject({

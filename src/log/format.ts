@@ -4,7 +4,7 @@ import { fstatSync } from "node:fs";
 import { isatty } from "node:tty";
 import type { LogFormat, LogLevel } from "../model/log-level.ts";
 import { escapedJson, escapedText } from "../unsafe-text.ts";
-import { withoutSecrets } from "./secrets.ts";
+import { withoutSecrets, withoutUnfinishedSecret } from "./secrets.ts";
 
 /** Turns one line of JSON, with its line end, into what is written. */
 export type LineFormat = (json: string) => string;
@@ -50,7 +50,7 @@ function cut(json: string): string {
 function cutText(text: string, longest: number): string {
   return text.length <= longest
     ? text
-    : `${text.slice(0, longest)}… (${text.length - longest} more characters)`;
+    : `${withoutUnfinishedSecret(text.slice(0, longest))}… (${text.length - longest} more characters)`;
 }
 
 /** JOURNAL_STREAM stays set where a descriptor was led elsewhere: it names the journal's (systemd.exec(5)). */

@@ -4,7 +4,7 @@
 import type { Clock, Timer } from "../clock.ts";
 
 export interface LineLimiter {
-  /** Whether one more line of this text may be written. `source`: the address that caused it; null: none did. */
+  /** Whether one more line of this text may be written. `source`: whoever caused it, an IPv4 address or a /64 (model/ip-source.ts); null: nobody did. */
   takes(text: string, rate: LineRate, source: string | null): boolean;
   /** Says what was left out until now. */
   flush(): void;
@@ -25,7 +25,7 @@ interface Bucket {
 const sayEachMs = 10_000;
 /** Texts are the program's own: there are some hundred. */
 const mostTexts = 1000;
-/** The oldest goes: who comes from more addresses than this is held back by the bucket of the text alone. */
+/** The oldest goes: whoever comes from more addresses than this is held back by the bucket of the text alone. */
 const mostSources = 10_000;
 /** Of what a text may have. */
 const shareOfSource = 0.1;

@@ -92,3 +92,13 @@ test("without a terminal a question needs --yes", async () => {
     err: "bulk is deleted\n",
   });
 });
+
+test.each(["a\nb", "\u00e9", "", "k".repeat(256)])(
+  "messages resend: the key %j is a usage error, and nobody is asked",
+  async (key) => {
+    const { socket, seen } = await fakeDaemon({});
+    const ran = await svc(["messages", "resend", "msg_1", "--idempotency-key", key], { socket });
+    expect([ran.code, ran.err]).toEqual([2, expect.stringContaining("1 to 255 printable ASCII")]);
+    expect(seen).toEqual([]);
+  },
+);

@@ -54,10 +54,20 @@ export function register(doctor: Command, cli: Cli): void {
           7,
           `${failed.length} of ${found.length} checks failed: ${failed.map(({ id }) => cell(id)).join(", ")}`,
           [
-            `After a mend: ${cli.program} doctor ${flags.offline === true ? "--offline " : ""}--only ${failed.map(({ id }) => cell(id)).join(",")}`,
+            `After a mend: ${cli.program} doctor ${sameService(flags)}--only ${failed.map(({ id }) => cell(id)).join(",")}`,
           ],
         );
     });
+}
+
+/** The flags that a second look needs, or it would be at another service. */
+function sameService({ offline: isOffline, config, dataDir }: Flags): string {
+  if (isOffline !== true) return "";
+  const named = [
+    ["--config", config],
+    ["--data-dir", dataDir],
+  ].flatMap(([flag, value]) => (value === undefined ? [] : [`${flag} '${value.replaceAll("'", "'\\''")}'`]));
+  return `${["--offline", ...named].join(" ")} `;
 }
 
 /** The body that the route answers. */

@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import { messageTokenForm } from "../../mail/message-token.ts";
 import { listed, segment, type Cli } from "../cli.ts";
-import { CliFault } from "../fault.ts";
+import { CliFault, usage } from "../fault.ts";
 import { addFilters, filtersOf, type FilterFlags } from "../filters.ts";
 import { addListOptions, printList, rowsOf, type ListFlags } from "../lists.ts";
 import { withExample } from "../help-example.ts";
@@ -115,6 +115,10 @@ export function register(messages: Command, cli: Cli): void {
       ),
     "messages resend msg_… --to someone@example.net",
   ).action(async (id: string, { idempotencyKey, ...body }: { to?: string[]; idempotencyKey?: string }) => {
+    if (idempotencyKey !== undefined && !/^[\x20-\x7e]{1,255}$/.test(idempotencyKey))
+      throw usage(
+        `--idempotency-key: found ${JSON.stringify(idempotencyKey)}, expected 1 to 255 printable ASCII characters`,
+      );
     const answer = await cli.client.call("POST", `${at(id)}/resend`, { body, idempotencyKey });
     if (cli.out.json) return cli.out.body(answer.text);
     const made = String(answer.json["id"]);
