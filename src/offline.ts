@@ -12,7 +12,7 @@ import { runChecks, type Result, type Wanted } from "./doctor/doctor.ts";
 import { closedPorts } from "./doctor/ports.ts";
 import { createWorld, listenersOf } from "./doctor/world.ts";
 import { createIdMint } from "./ids.ts";
-import type { Log } from "./log.ts";
+import { silentLog, type Log } from "./log.ts";
 import type { BackupContent } from "./model/backup.ts";
 import type { Pool } from "./model/ip-pool.ts";
 import { theNode } from "./model/node.ts";
@@ -20,7 +20,7 @@ import { isSound, type StoreCheck } from "./model/store-check.ts";
 import { asOwner, asOwnerThroughout, makeFolderFor } from "./owner.ts";
 import { canBind } from "./pools/bind.ts";
 import { endWithoutWriter, resolverOf } from "./setup.ts";
-import { hasStore, restoreStore } from "./store/sqlite/restore.ts";
+import { hasEmptyStore, hasStore, restoreStore } from "./store/sqlite/restore.ts";
 import { migrateStore, type Migrated, type MigrationRequest } from "./store/sqlite/migrate-offline.ts";
 import type { Store } from "./store/store.ts";
 import { openStore } from "./store/sqlite/sqlite-store.ts";
@@ -125,6 +125,12 @@ function unopenable(request: MigrationRequest): Unopened | null {
       saw: `${dataDir} has no database`,
       mend: "of a new server: svc init; of one that was lost: svc restore DIR",
     };
+  if (hasEmptyStore(dataDir))
+    return {
+      status: "fail",
+      saw: `the database in ${dataDir} is an empty file`,
+      mend: "svc restore DIR, with the newest backup that is intact",
+    };
   try {
     const { from, to } = migrateStore(request);
     if (from === to) return null;
@@ -166,7 +172,7 @@ async function runOffline(
   const resolver = resolverOf(config, clock, log);
   try {
     const pools = store === null ? null : await poolsOf(store);
-    const { certificate, certificates } = await certificateOf(config, log);
+    const { certificate, certificates } = await certificateOf(config);
     const [newest] = await listBackups(config.backup.to, 1);
     const world = await createWorld({
       config,
@@ -218,12 +224,17 @@ async function poolsOf(store: Store): Promise<Pool[]> {
 }
 
 /** What a start would serve. */
-async function certificateOf(
-  { tls, dataDir, hostname }: Config,
-  log: Log,
-): Promise<{ certificate: string | null; certificates: Awaited<ReturnType<World["certificates"]>> }> {
+async function certificateOf({ tls, dataDir, hostname }: Config): Promise<{
+  certificate: string | null;
+  certificates: Awaited<ReturnType<World["certificates"]>>;
+}> {
   if (tls.mode === "off") return { certificate: null, certificates: [] };
   let error: string | null = null;
+  const log: Log = {
+    ...silentLog,
+    error: ({ file, err }) =>
+      (error = `${String(file)}: ${err instanceof Error ? err.message : String(err)}`), // a finding, not a line of the log
+  };
   const pair = await readCertificate({ config: tls, dataDir, hostname, log }).catch((fault: Error) => {
     error = fault.message;
     return null;

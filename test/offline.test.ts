@@ -200,6 +200,26 @@ test("a database that cannot be read fails, and the other checks go on", async (
   expect(found["file-modes"]?.status).toBe("ok");
 });
 
+test("a database that is an empty file fails, and stays one", async () => {
+  mkdirSync(dataDir, { mode: 0o700 });
+  writeFileSync(join(dataDir, "svc.db"), "", { mode: 0o600 });
+  const found = await examine();
+  expect(found["database"]).toMatchObject({ status: "fail", mend: expect.stringContaining("svc restore") });
+  expect(statSync(join(dataDir, "svc.db")).size).toBe(0);
+});
+
+test("an installed certificate that cannot be read is what the check says, and no line of the log", async () => {
+  newDatabase();
+  mkdirSync(join(dataDir, "tls"), { mode: 0o700 });
+  writeFileSync(join(dataDir, "tls", "installed.pem"), "no certificate", { mode: 0o600 });
+  expect((await examine())["certificate"]).toMatchObject({
+    status: "fail",
+    saw: expect.stringContaining("installed.pem"),
+    why: expect.stringContaining("self-signed"),
+    mend: expect.stringContaining("svc cert install"),
+  });
+});
+
 test("a service that runs is not looked at from outside", async () => {
   newDatabase();
   const lock = lockDirectory(dataDir);

@@ -71,9 +71,20 @@ test("a backup that fails ends with 1 and the cause, and with 5 while another on
   expect((await svc(["backup"], { socket: busy.socket })).code).toBe(5);
 });
 
-test("without a daemon it names --offline", async () => {
-  const ran = await svc(["backup"], { socket: join(scratch(), "none.sock") });
-  expect([ran.code, ran.err]).toEqual([6, expect.stringContaining("backup --offline")]);
+test.each([["backup"], ["db check"], ["doctor"]])("without a daemon %s names --offline", async (command) => {
+  const ran = await svc(command.split(" "), { socket: join(scratch(), "none.sock") });
+  expect([ran.code, ran.err]).toEqual([6, expect.stringContaining(`${command} --offline`)]);
+});
+
+test.each([
+  ["backup", "--config"],
+  ["db check", "--data-dir"],
+  ["doctor", "--config"],
+])("%s takes %s with --offline alone: the service that is asked has its own", async (command, flag) => {
+  const ran = await svc([...command.split(" "), flag, "/etc/other"], {
+    socket: join(scratch(), "none.sock"),
+  });
+  expect([ran.code, ran.out, ran.err]).toEqual([2, "", expect.stringContaining(`${flag} needs --offline`)]);
 });
 
 const manifest = {

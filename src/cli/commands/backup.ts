@@ -1,20 +1,23 @@
 // `svc backup`: asks the daemon for a backup and waits for it; with --offline it makes one of a stopped service itself.
-import { lstatSync } from "node:fs";
-import { dirname, resolve } from "node:path";
+import { resolve } from "node:path";
 import type { Command } from "commander";
-import type { Config } from "../../config.ts";
 import type { BackupContent } from "../../model/backup.ts";
 import type { Cli } from "../cli.ts";
 import { CliFault } from "../fault.ts";
+import {
+  addOfflineFlags,
+  configOf,
+  isOffline,
+  offlineFault,
+  orOffline,
+  type OfflineFlags,
+} from "../offline.ts";
 import type { Row } from "../output.ts";
 import { sizeText } from "../text.ts";
 
-interface BackupFlags {
+interface BackupFlags extends OfflineFlags {
   to?: string;
   withoutContent?: boolean;
-  offline?: boolean;
-  config?: string;
-  dataDir?: string;
 }
 
 const pollMs = 300;
@@ -22,15 +25,12 @@ const pollMs = 300;
 export function register(backup: Command, cli: Cli): void {
   backup
     .option("--to <dir>", "make it in this folder (backup.to)")
-    .option("--without-content", "leave out the content of sent mail; unsent mail keeps its own")
-    .option("--offline", "of a stopped service, without the daemon")
-    .option("--config <file>", "with --offline: the svc.yaml to read (SVC_CONFIG)")
-    .option("--data-dir <dir>", "with --offline: the data directory (SVC_DATA_DIR)")
-    .action(async (flags: BackupFlags) => {
-      const content = flags.withoutContent ? "unsent" : "all";
-      const to = flags.to === undefined ? undefined : resolve(cli.io.cwd, flags.to);
-      show(cli, flags.offline ? await offline(cli, flags, to, content) : await online(cli, to, content));
-    });
+    .option("--without-content", "leave out the content of sent mail; unsent mail keeps its own");
+  addOfflineFlags(backup).action(async (flags: BackupFlags) => {
+    const content = flags.withoutContent ? "unsent" : "all";
+    const to = flags.to === undefined ? undefined : resolve(cli.io.cwd, flags.to);
+    show(cli, isOffline(flags) ? await offline(cli, flags, to, content) : await online(cli, to, content));
+  });
 }
 
 async function online(cli: Cli, to: string | undefined, content: BackupContent): Promise<Row> {
@@ -47,15 +47,7 @@ async function online(cli: Cli, to: string | undefined, content: BackupContent):
 }
 
 async function begin(cli: Cli, body: Row): Promise<Row> {
-  try {
-    return (await cli.client.call("POST", "/v1/backups", { body })).json;
-  } catch (error) {
-    if (!(error instanceof CliFault) || error.exit !== 6) throw error;
-    throw new CliFault(6, error.message, [
-      `If the service is stopped: ${cli.program} backup --offline`,
-      ...error.advice,
-    ]);
-  }
+  return (await orOffline(cli, "backup", cli.client.call("POST", "/v1/backups", { body }))).json;
 }
 
 const startOf = (state: Row): unknown => (state["running"] as Row | null)?.["started_at"] ?? null;
@@ -99,55 +91,6 @@ async function offline(
     progress.end();
     log.flush();
   }
-}
-
-/** Of a command that needs the data directory for itself. */
-export function offlineFault(cli: Cli, error: Error, whereRunning: string): CliFault {
-  const code = "code" in error ? error.code : null;
-  if (code === "STORE_LOCKED") return new CliFault(5, error.message, [whereRunning]);
-  if (code !== "EACCES" && code !== "EPERM" && code !== "EROFS") return new CliFault(1, error.message);
-  const path = "path" in error && typeof error.path === "string" ? error.path : null;
-  return new CliFault(4, error.message, [permissionAdvice(cli, path)]);
-}
-
-/** Who may do what this user may not, by whose the nearest folder above is that there is. */
-function permissionAdvice({ io, program }: Cli, path: string | null): string {
-  const owned = path === null ? null : nearestOwner(path);
-  const what = owned === null ? "it" : owned.path;
-  if (io.uid === 0)
-    return `As root this is done with the rights of the data directory's owner, who may not use ${what}. Give it to that user, or choose another directory.`;
-  if (owned === null) return `Run it as root, or as the user of the service: sudo -u svc ${program} …`;
-  if (owned.uid === io.uid)
-    return `${what} is yours: see its mode, and whether its file system is read-only.`;
-  const user = owned.uid === 0 ? "root" : `user ${owned.uid}`;
-  const sudo = owned.uid === 0 ? "sudo" : `sudo -u '#${owned.uid}'`;
-  return `${what} belongs to ${user}. Run it so: ${sudo} ${program} …, or use a directory of your own.`;
-}
-
-function nearestOwner(path: string): { path: string; uid: number } | null {
-  try {
-    const { uid } = lstatSync(path);
-    return { path, uid };
-  } catch {
-    return path === dirname(path) ? null : nearestOwner(dirname(path));
-  }
-}
-
-/** Of a command that needs the data directory for itself: the configuration that names it. */
-export async function configOf(
-  cli: Cli,
-  { config: file, dataDir }: Pick<BackupFlags, "config" | "dataDir">,
-): Promise<Config> {
-  const { faultText, loadConfig } = await import("../../config.ts");
-  const result = loadConfig({
-    ...cli.io,
-    flags: {
-      ...(file === undefined ? {} : { config: resolve(cli.io.cwd, file) }),
-      ...(dataDir === undefined ? {} : { data_dir: resolve(cli.io.cwd, dataDir) }),
-    },
-  });
-  if ("config" in result) return result.config;
-  throw new CliFault(78, "the configuration has faults:", result.faults.map(faultText));
 }
 
 interface Progress {

@@ -3,32 +3,31 @@
 import type { Command } from "commander";
 import type { Cli } from "../cli.ts";
 import { CliFault } from "../fault.ts";
+import {
+  addOfflineFlags,
+  configOf,
+  isOffline,
+  offlineFault,
+  orOffline,
+  type OfflineFlags,
+} from "../offline.ts";
 import type { Row } from "../output.ts";
 import { sizeText } from "../text.ts";
-import { configOf, offlineFault } from "./backup.ts";
-
-interface CheckFlags {
-  offline?: boolean;
-  config?: string;
-  dataDir?: string;
-}
 
 const pollMs = 300;
 const shownFaults = 10;
 
 export function register(db: Command, cli: Cli): void {
-  db.command("check")
-    .description("check the database and the files of content; exit 7 if something is damaged")
-    .option("--offline", "of a stopped service, without the daemon")
-    .option("--config <file>", "with --offline: the svc.yaml to read (SVC_CONFIG)")
-    .option("--data-dir <dir>", "with --offline: the data directory (SVC_DATA_DIR)")
-    .action(async (flags: CheckFlags) =>
-      show(cli, flags.offline ? await offline(cli, flags) : await online(cli)),
-    );
+  const check = db
+    .command("check")
+    .description("check the database and the files of content; exit 7 if something is damaged");
+  addOfflineFlags(check).action(async (flags: OfflineFlags) =>
+    show(cli, isOffline(flags) ? await offline(cli, flags) : await online(cli)),
+  );
 }
 
 async function online(cli: Cli): Promise<Row> {
-  let state = (await cli.client.call("POST", "/v1/database/check")).json;
+  let state = (await orOffline(cli, "db check", cli.client.call("POST", "/v1/database/check"))).json;
   const mine = startOf(state);
   while (startOf(state) === mine && state["running"] !== null) {
     await new Promise<void>((done) => void cli.io.clock.after(pollMs, done));
@@ -44,7 +43,7 @@ async function online(cli: Cli): Promise<Row> {
 
 const startOf = (state: Row): unknown => (state["running"] as Row | null)?.["started_at"] ?? null;
 
-async function offline(cli: Cli, flags: CheckFlags): Promise<Row> {
+async function offline(cli: Cli, flags: OfflineFlags): Promise<Row> {
   const config = await configOf(cli, flags);
   const { createLog } = await import("../../log.ts");
   const log = createLog({ level: "warn" });

@@ -4,20 +4,24 @@ import { checks, type Wanted } from "../../doctor/doctor.ts";
 import { asCalled } from "../as-called.ts";
 import type { Cli } from "../cli.ts";
 import { CliFault, usage } from "../fault.ts";
+import {
+  addOfflineFlags,
+  configOf,
+  isOffline,
+  offlineFault,
+  orOffline,
+  type OfflineFlags,
+} from "../offline.ts";
 import { field, type Row } from "../output.ts";
 import { cell } from "../text.ts";
-import { configOf, offlineFault } from "./backup.ts";
 
-interface Flags {
+interface Flags extends OfflineFlags {
   only?: string;
   skip?: string;
   domain?: string;
   strict?: boolean;
   list?: boolean;
   explain?: string;
-  offline?: boolean;
-  config?: string;
-  dataDir?: string;
 }
 
 const words: Record<string, string> = { ok: "ok", warn: "WARN", fail: "FAIL", unknown: "not checkable" };
@@ -29,40 +33,37 @@ export function register(doctor: Command, cli: Cli): void {
     .option("--domain <domain>", "of the checks of domains: this one alone")
     .option("--strict", "exit 7 for a WARN too")
     .option("--list", "list the checks and run none")
-    .option("--explain <id>", "say what a check looks at, and run it")
-    .option("--offline", "of a stopped service, without the daemon")
-    .option("--config <file>", "with --offline: the svc.yaml to read (SVC_CONFIG)")
-    .option("--data-dir <dir>", "with --offline: the data directory (SVC_DATA_DIR)")
-    .action(async (flags: Flags) => {
-      if (flags.list === true)
-        return cli.out.table(
-          [field("id"), field("about", "what is right")],
-          checks.map(({ id, about }) => ({ id, about })),
-        );
-      const only = idsOf(flags.explain ?? flags.only, flags.explain === undefined ? "--only" : "--explain");
-      const skip = idsOf(flags.skip, "--skip");
-      const wanted = { only, skip: skip ?? [], domain: flags.domain ?? null };
-      const answer = flags.offline === true ? await offline(cli, flags, wanted) : await online(cli, wanted);
-      const found = (JSON.parse(answer) as { checks?: Row[] }).checks ?? [];
-      if (cli.out.json) cli.out.body(answer);
-      else show(cli, found, flags.explain);
-      const failed = found.filter(
-        ({ status }) => status === "fail" || (flags.strict === true && status === "warn"),
+    .option("--explain <id>", "say what a check looks at, and run it");
+  addOfflineFlags(doctor).action(async (flags: Flags) => {
+    if (flags.list === true)
+      return cli.out.table(
+        [field("id"), field("about", "what is right")],
+        checks.map(({ id, about }) => ({ id, about })),
       );
-      if (failed.length > 0)
-        throw new CliFault(
-          7,
-          `${failed.length} of ${found.length} checks failed: ${failed.map(({ id }) => cell(id)).join(", ")}`,
-          [
-            `After a mend: ${cli.program} doctor ${sameService(flags)}--only ${failed.map(({ id }) => cell(id)).join(",")}`,
-          ],
-        );
-    });
+    const only = idsOf(flags.explain ?? flags.only, flags.explain === undefined ? "--only" : "--explain");
+    const skip = idsOf(flags.skip, "--skip");
+    const wanted = { only, skip: skip ?? [], domain: flags.domain ?? null };
+    const answer = isOffline(flags) ? await offline(cli, flags, wanted) : await online(cli, wanted);
+    const found = (JSON.parse(answer) as { checks?: Row[] }).checks ?? [];
+    if (cli.out.json) cli.out.body(answer);
+    else show(cli, found, flags.explain);
+    const failed = found.filter(
+      ({ status }) => status === "fail" || (flags.strict === true && status === "warn"),
+    );
+    if (failed.length > 0)
+      throw new CliFault(
+        7,
+        `${failed.length} of ${found.length} checks failed: ${failed.map(({ id }) => cell(id)).join(", ")}`,
+        [
+          `After a mend: ${cli.program} doctor ${sameService(flags)}--only ${failed.map(({ id }) => cell(id)).join(",")}`,
+        ],
+      );
+  });
 }
 
 /** The flags that a second look needs, or it would be at another service. */
-function sameService({ offline: isOffline, config, dataDir }: Flags): string {
-  if (isOffline !== true) return "";
+function sameService({ offline: ofStopped, config, dataDir }: Flags): string {
+  if (ofStopped !== true) return "";
   const named = [
     ["--config", config],
     ["--data-dir", dataDir],
@@ -77,15 +78,7 @@ async function online(cli: Cli, { only, skip, domain }: Wanted): Promise<string>
     ...(skip.length === 0 ? {} : { skip }),
     ...(domain === null ? {} : { domain }),
   };
-  try {
-    return (await cli.client.call("POST", "/v1/doctor", { body })).text;
-  } catch (error) {
-    if (!(error instanceof CliFault) || error.exit !== 6) throw error;
-    throw new CliFault(6, error.message, [
-      `If the service is stopped: ${cli.program} doctor --offline`,
-      ...error.advice,
-    ]);
-  }
+  return (await orOffline(cli, "doctor", cli.client.call("POST", "/v1/doctor", { body }))).text;
 }
 
 /** The same body. */

@@ -5,7 +5,7 @@ import { join, resolve } from "node:path";
 import type { Command } from "commander";
 import type { Cli } from "../cli.ts";
 import { CliFault } from "../fault.ts";
-import { offlineFault } from "./backup.ts";
+import { offlineFault } from "../offline.ts";
 import { dataDirOf } from "./restore.ts";
 
 interface MigrateFlags {

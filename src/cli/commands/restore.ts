@@ -8,7 +8,7 @@ import { defaultAccount } from "../../model/account.ts";
 import { agreeByName } from "../ask.ts";
 import type { Cli } from "../cli.ts";
 import { CliFault } from "../fault.ts";
-import { offlineFault } from "./backup.ts";
+import { offlineFault } from "../offline.ts";
 
 interface RestoreFlags {
   confirm?: string;

@@ -1,6 +1,6 @@
 // `svc webhooks`: HTTPS endpoints that get events. The signing secret is shown once, alone on stdout.
 import type { Command } from "commander";
-import { webhookFormats } from "../../model/webhook.ts";
+import { webhookFormatLabels } from "../../model/webhook.ts";
 import { orList } from "../../word-list.ts";
 import { listed, repeated, segment, type Cli } from "../cli.ts";
 import type { Answer } from "../client.ts";
@@ -16,8 +16,6 @@ import { addVerbs, showDeleted, showFields, type Verb } from "../verbs.ts";
 import { secretFlag } from "../webhook-secret.ts";
 import type { ListenFlags } from "./webhooks-listen.ts";
 import type { VerifyFlags } from "./webhooks-verify.ts";
-
-const formats = webhookFormats.map((name) => (name === "standard" ? `${name} (Standard Webhooks)` : name));
 
 const types = "event types; repeat or separate by commas";
 
@@ -177,7 +175,7 @@ function addListening(webhooks: Command, cli: Cli): void {
       .requiredOption("--forward-to <url>", "where to post them: http://localhost:3000/hooks")
       .option("--events <types>", "of these types; repeat or separate by commas (all)", listed)
       .option("--after <evt_…>", "start after this event, where the last run ended")
-      .option("--format <name>", `signatures: ${orList(formats)}`, "svc")
+      .option("--format <name>", `signatures: ${orList(webhookFormatLabels)}`, "svc")
       .option(...secretFlag),
     "webhooks listen --forward-to http://localhost:3000/hooks",
     "webhooks listen --forward-to http://localhost:3000/hooks --events message.bounced,message.complained",

@@ -30,9 +30,15 @@ export const serviceChecks: readonly Check[] = [
       const all = await certificates();
       const own = all.find(({ isHost }) => isHost);
       if (certificate === null)
-        return own?.error
-          ? fail(own.error, "the service does not start", "put right what tls.cert and tls.key name")
-          : ok("there is none yet: a start makes one that is self-signed");
+        return !own?.error
+          ? ok("there is none yet: a start makes one that is self-signed")
+          : tlsMode === "files"
+            ? fail(own.error, "the service does not start", "put right what tls.cert and tls.key name")
+            : fail(
+                own.error,
+                "a start serves a self-signed certificate in its place",
+                "svc cert install --cert FILE --key FILE",
+              );
       const leaf = new X509Certificate(certificate);
       const ends = leaf.validToDate.getTime();
       const names = behindProxy ? [hostname] : [hostname, hostOf(publicUrl)]; // the proxy has its own for publicUrl

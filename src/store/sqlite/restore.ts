@@ -85,6 +85,11 @@ export function hasStore(dataDir: string): boolean {
   return statSync(join(dataDir, databaseName), { throwIfNoEntry: false }) !== undefined;
 }
 
+/** Its database is a file of no octets, which a connection that writes would make a new one of. */
+export function hasEmptyStore(dataDir: string): boolean {
+  return statSync(join(dataDir, databaseName), { throwIfNoEntry: false })?.size === 0;
+}
+
 function removePartials(dataDir: string): void {
   for (const name of readdirSync(dataDir))
     if (partialName.test(name)) rmSync(join(dataDir, name), { recursive: true });
