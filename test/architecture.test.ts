@@ -57,7 +57,7 @@ const table: Record<string, string> = {
   webhooks: "clock config dns errors events fairness log model service store",
   notifications: "clock config dnsbl doctor domains ids log mail model pools store submission tls webhooks",
   "tls-reports": "clock dns fairness https log mail model notifications service store",
-  feedback: "access clock config dns events log mail model notifications store suppressions tracking",
+  feedback: "clock config dns events log mail model notifications store suppressions tracking",
   // What keeps the appliance running.
   retention: "clock config errors log model service store",
   maintenance: "clock errors model store",

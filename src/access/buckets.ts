@@ -5,7 +5,7 @@
 // A bucket that is full again is the same as none, so it is forgotten: memory is bounded.
 import type { Clock } from "../clock.ts";
 import type { BucketName, Rate, Rates } from "../model/limits.ts";
-import { sourceOf } from "./networks.ts";
+import { sourceOf } from "../model/ip-source.ts";
 
 export const rateTable = {
   "messages-write": { burst: 200, perSecond: 200 },

@@ -1,6 +1,6 @@
 // Counts open connections, in total and per source, so that one source cannot take every connection. A source is an
 // IPv4 address or the /64 of an IPv6 address (networks.ts). SMTP sessions, TLS handshakes and HTTP use it.
-import { sourceOf } from "./networks.ts";
+import { sourceOf } from "../model/ip-source.ts";
 
 export interface ConnectionLimiter {
   /** Counts one connection; null where a limit is met. The result ends it (once; later calls do nothing). */

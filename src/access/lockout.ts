@@ -3,7 +3,7 @@
 // Measured on the monotonic clock, so that a jump of the wall clock neither lengthens nor lifts a lock.
 // Memory is bounded: beyond the limit the address that failed longest ago is forgotten.
 import type { Clock } from "../clock.ts";
-import { sourceOf } from "./networks.ts";
+import { sourceOf } from "../model/ip-source.ts";
 
 export const lockoutRule = { failures: 50, windowMs: 10 * 60_000, lockMs: 5 * 60_000, maxSources: 100_000 };
 

@@ -2,7 +2,7 @@
 // /64 of an IPv6 address (networks.ts). The minute begins with the first thing that is counted, so a refusal can say
 // when the source may go on. Memory is bounded: of more than 10,000 sources the one whose minute began first is dropped.
 import { minuteMs, type Clock } from "../clock.ts";
-import { sourceOf } from "./networks.ts";
+import { sourceOf } from "../model/ip-source.ts";
 
 export interface MinuteLimiter {
   /** Whole seconds until the source may go on; 0: it may now. */

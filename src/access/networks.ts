@@ -1,9 +1,7 @@
 // Networks and addresses as allowlists and proxies name them: CIDR (RFC 4632, RFC 4291 §2.3) or one
 // address. An IPv4 peer that a dual-stack socket shows as ::ffff:a.b.c.d is its IPv4 address everywhere.
 import { BlockList, isIP } from "node:net";
-import { plainIp, sourceOf } from "../model/ip-source.ts";
-
-export { plainIp, sourceOf };
+import { plainIp } from "../model/ip-source.ts";
 
 export interface Network {
   address: string;

@@ -8,7 +8,7 @@ import type { Log } from "../log.ts";
 import type { ActorKind, AuditEntry } from "../model/audit.ts";
 import type { Service } from "../service.ts";
 import type { Store } from "../store/store.ts";
-import { sourceOf } from "./networks.ts";
+import { sourceOf } from "../model/ip-source.ts";
 
 export type Notice =
   | "source_locked"

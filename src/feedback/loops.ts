@@ -3,7 +3,7 @@
 // confirmed"). Where the provider also has customers who send mail, the From must be one that none of them can have
 // (mail/feedback-loops.ts). At most three keys, one reverse name and two addresses are looked up, within ten seconds
 // each; a sender chooses none of the names, only the server of his own reverse name, whose silence is "unknown".
-import { plainIp } from "../access/networks.ts";
+import { plainIp } from "../model/ip-source.ts";
 import type { Clock } from "../clock.ts";
 import { parseHostAddress } from "../dns/networks.ts";
 import type { DnsAnswer, Resolver } from "../dns/resolver.ts";

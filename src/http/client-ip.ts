@@ -3,7 +3,8 @@
 // (RFC 7239 §8.1). A Unix socket's peer is a proxy on this machine.
 import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
-import { plainIp, type Networks } from "../access/networks.ts";
+import type { Networks } from "../access/networks.ts";
+import { plainIp } from "../model/ip-source.ts";
 
 /** The address that allowlists, lock-outs and buckets see. */
 export function clientIp(req: IncomingMessage, trusted: Networks): string {

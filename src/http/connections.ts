@@ -5,7 +5,7 @@
 // total is reached, the oldest connection without a valid key is closed for the new one. A trusted proxy's connections
 // count in the total only; its clients are counted by their requests under way.
 import type { Socket } from "node:net";
-import { sourceOf } from "../access/networks.ts";
+import { sourceOf } from "../model/ip-source.ts";
 import type { Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
 

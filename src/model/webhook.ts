@@ -2,6 +2,10 @@
 
 /** Which signatures a webhook carries: our own, those of Standard Webhooks, or both. */
 export const webhookFormats = ["svc", "standard", "both"] as const;
+/** As a person reads them. */
+export const webhookFormatLabels = webhookFormats.map((name) =>
+  name === "standard" ? `${name} (Standard Webhooks)` : name,
+);
 export type WebhookFormat = (typeof webhookFormats)[number];
 
 /** The `eventMask` of an endpoint that gets every type of event: all bits are set, those of types to come too. */

@@ -1,7 +1,7 @@
-// How fast one source's mails are read on the inbound port: its first megabytes as they come, the rest at a steady rate, which
-// TCP passes on to the sender. Nothing is refused: reports are small, and who sends large ones without end takes the time,
-// not ours. A source is an IPv4 address or the /64 of an IPv6 address (networks.ts).
-import { sourceOf } from "../access/networks.ts";
+// How fast one source's mails are read on the inbound port: its first megabytes as they come, the rest at a steady rate. TCP
+// slows the sender down by that, and nothing is refused: reports are small, and a sender of many large ones waits for itself.
+// A source is an IPv4 address or the /64 of an IPv6 address (networks.ts).
+import { sourceOf } from "../model/ip-source.ts";
 import type { Clock } from "../clock.ts";
 
 export const inboundPace = { bytesPerSecond: 1_048_576, burstBytes: 4_194_304 } as const;

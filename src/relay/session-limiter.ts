@@ -3,7 +3,7 @@
 // so that a source with few sessions still gets one. With several accounts, one account gets at most half of what the
 // sessions of the others leave.
 import type { Clock } from "../clock.ts";
-import { sourceOf } from "../access/networks.ts";
+import { sourceOf } from "../model/ip-source.ts";
 
 export interface Slot {
   /** The peer is identified: the session is no longer evicted. `account`: row id, null if it has none. */

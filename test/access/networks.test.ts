@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { createNetworks, parseNetwork, plainIp, sourceOf } from "../../src/access/networks.ts";
+import { createNetworks, parseNetwork } from "../../src/access/networks.ts";
+import { plainIp, sourceOf } from "../../src/model/ip-source.ts";
 
 test("an IPv4-mapped peer is in the IPv4 network", () => {
   const networks = createNetworks(["10.0.0.0/8", "192.0.2.7", "2001:db8::/32"]);

@@ -7,7 +7,7 @@ import { isoTimeOrNull } from "../../clock.ts";
 import { Refusal, type Problem } from "../../errors.ts";
 import { eventTypes } from "../../events/catalog.ts";
 import { eventMask, eventTypesOf, isEveryType, subscribable } from "../../events/subscriptions.ts";
-import { webhookFormats, type Endpoint } from "../../model/webhook.ts";
+import { webhookFormatLabels, webhookFormats, type Endpoint } from "../../model/webhook.ts";
 import { inputOf, viewOf } from "../codec.ts";
 import type { RouteDeps } from "../deps.ts";
 import { pageFields } from "../fields.ts";
@@ -95,10 +95,9 @@ const description = z
   .max(500, "is longer than 500 characters")
   .nullable()
   .register(flagNotes, { flag: "--description <text>", about: "what it is for" });
-const formats = webhookFormats.map((name) => (name === "standard" ? `${name} (Standard Webhooks)` : name));
 const format = z
   .enum(webhookFormats)
-  .register(flagNotes, { flag: "--format <name>", about: `signatures: ${orList(formats)}` });
+  .register(flagNotes, { flag: "--format <name>", about: `signatures: ${orList(webhookFormatLabels)}` });
 const mostOverlapSeconds = 604_800;
 const overlap = `is a whole number from 0 to ${mostOverlapSeconds}`;
 const rotated = z.strictObject({

@@ -43,6 +43,7 @@ export const messageForAttempt = `SELECT key, id, account_key AS accountKey, tes
      FROM messages`;
 
 export function createQueueWrites(db: Database) {
+  // `= +?`, `LIMIT +?`: see webhook-fan-out.ts.
   const due: Statement<[string, number, number], DueRecipient> = db.prepare(
     `SELECT key, message_key AS messageKey, rcpt_to AS rcptTo, canonical, to_address AS "to", domain, queue_name AS queueName, attempts + 1 AS attempt,
        last_event_at AS lastEventAt, held_ms AS heldMs, due_at AS dueAt, account_key AS accountKey,

@@ -31,6 +31,7 @@ export function createDeliveryWrites(db: Database, tally: Tally) {
   const activeOf: Statement<[number], { accountKey: number }> = db.prepare(
     "SELECT account_key AS accountKey FROM endpoints WHERE key = ? AND active = 1",
   );
+  // `= +?`, `LIMIT +?`: see webhook-fan-out.ts.
   const due: Statement<[number, number, number], { seq: number }> = db.prepare(
     `SELECT event_seq AS seq FROM deliveries INDEXED BY deliveries_due
      WHERE endpoint_key = +? AND due_at <= ? ORDER BY due_at, event_seq LIMIT +?`,

@@ -11,8 +11,8 @@ const pieceSize = 500;
 
 /** Queues an event that is being recorded. */
 export function createFanOut(db: Database, tally: Tally) {
-  // `= +?`: SQLite compiles a statement anew for each run where a value bound to an `=` or a LIMIT might change its plan, as
-  // it might beside ORDER BY. The plus keeps it from looking at the value; five times less for a statement of each message.
+  // `= +?`: SQLite compiles a statement again before each run if a value bound to an `=` or a LIMIT might change its plan, as
+  // it might beside ORDER BY. With the plus it does not look at the value: this one, run twice a message, takes a fifth.
   const first = db.prepare(
     `INSERT INTO deliveries (endpoint_key, event_seq, status, attempts, due_at)
      SELECT key, ?, 'pending', 0, 0 FROM endpoints WHERE account_key = +? AND event_mask & ? <> 0 ORDER BY created_at, key LIMIT ${atOnce}`,
