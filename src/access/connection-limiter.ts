@@ -1,5 +1,5 @@
 // Counts open connections, in total and per source, so that one source cannot take every connection. A source is an
-// IPv4 address or the /64 of an IPv6 address (networks.ts). SMTP sessions, TLS handshakes and HTTP use it.
+// IPv4 address or the /64 of an IPv6 address (model/ip-source.ts). SMTP sessions, TLS handshakes and HTTP use it.
 import { sourceOf } from "../model/ip-source.ts";
 
 export interface ConnectionLimiter {

@@ -1,5 +1,5 @@
 // Limits what one source may do within a minute: sessions, messages, bytes of work. A source is an IPv4 address or the
-// /64 of an IPv6 address (networks.ts). The minute begins with the first thing that is counted, so a refusal can say
+// /64 of an IPv6 address (model/ip-source.ts). The minute begins with the first thing that is counted, so a refusal can say
 // when the source may go on. Memory is bounded: of more than 10,000 sources the one whose minute began first is dropped.
 import { minuteMs, type Clock } from "../clock.ts";
 import { sourceOf } from "../model/ip-source.ts";

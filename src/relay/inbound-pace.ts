@@ -1,6 +1,6 @@
 // How fast one source's mails are read on the inbound port: its first megabytes as they come, the rest at a steady rate. TCP
 // slows the sender down by that, and nothing is refused: reports are small, and a sender of many large ones waits for itself.
-// A source is an IPv4 address or the /64 of an IPv6 address (networks.ts).
+// A source is an IPv4 address or the /64 of an IPv6 address (model/ip-source.ts).
 import { sourceOf } from "../model/ip-source.ts";
 import type { Clock } from "../clock.ts";
 
