@@ -15,7 +15,7 @@ import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { eventually, freePorts, type Answer } from "../support/appliance.ts";
+import { eventually, freePort, freePorts, type Answer } from "../support/appliance.ts";
 import { startDnsServer, type DnsServer } from "../support/dns-server.ts";
 import { peersFolder } from "../support/peers.ts";
 import { publish } from "../support/publish.ts";
@@ -48,7 +48,7 @@ beforeAll(async () => {
     "one.test": { MX: ["10 mx.one.test"] },
     "mx.one.test": { A: ["127.0.0.79"] },
   });
-  receiver = await startReceiver({ address: "127.0.0.79", port: 25_079 });
+  receiver = await startReceiver({ address: "127.0.0.79", port: await freePort() });
   ports = await freePorts(4);
 });
 afterAll(async () => {

@@ -16,7 +16,7 @@ import { connect, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { once } from "node:events";
-import { eventually, freePorts } from "./appliance.ts";
+import { eventually, freePort } from "./appliance.ts";
 import { removeFolder } from "./folders.ts";
 
 /** Where .ci/peers.sh puts what is not installed as a package. */
@@ -159,7 +159,7 @@ export async function startPostgrey(options: {
 }): Promise<{ port: number; stop(): Promise<void> }> {
   const dir = mkdtempSync(join(tmpdir(), "svc-postgrey-"));
   execFileSync("chown", ["postgrey:postgrey", dir]);
-  const [port = 0] = await freePorts(1);
+  const port = await freePort();
   const child = spawn(
     "postgrey",
     [
