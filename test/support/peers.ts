@@ -324,7 +324,16 @@ match from any for domain "${options.domain}" action "keep"
 `,
   );
   let log = "";
-  const child: ChildProcess = spawn(smtpd, ["-d", "-f", config], { stdio: ["ignore", "pipe", "pipe"] });
+  // Where its spool and its socket lie is compiled in: each one sees its own.
+  const own =
+    "mkdir -p /var/spool/smtpd && mount -t tmpfs -o mode=0711 tmpfs /var/spool/smtpd && mount -t tmpfs tmpfs /run";
+  const child: ChildProcess = spawn(
+    "unshare",
+    ["-m", "sh", "-c", `${own} && exec ${smtpd} -d -f ${config}`],
+    {
+      stdio: ["ignore", "pipe", "pipe"],
+    },
+  );
   for (const stream of [child.stdout, child.stderr])
     stream?.on("data", (chunk: Buffer) => (log += chunk.toString()));
   await answers(options).catch(async (error: unknown) => {
