@@ -3,13 +3,13 @@
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { eventually, runCli, startAppliance, type Appliance } from "../support/appliance.ts";
+import { eventually, freePort, runCli, startAppliance, type Appliance } from "../support/appliance.ts";
 import { tokenOf } from "../support/ledger.ts";
 import { startSending, type Sending } from "../support/sending.ts";
 
 let sending: Sending;
 let restored: Appliance | null = null;
-const address = { address: "127.0.0.78", port: 25_078 };
+const address = { address: "127.0.0.78", port: await freePort() };
 
 beforeAll(async () => {
   sending = await startSending("one.test", address, { outbound: { retry: ["1h"] } });

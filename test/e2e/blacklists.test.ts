@@ -2,10 +2,10 @@
 // which address mail leaves from meanwhile. The pool's addresses are loopback ones, as behind NAT: what is looked up is
 // the public address that their EHLO names have.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { eventually } from "../support/appliance.ts";
+import { eventually, freePort } from "../support/appliance.ts";
 import { startSending, type Sending } from "../support/sending.ts";
 
-const port = 25_028;
+const port = await freePort();
 const reversed = { first: "44.33.22.11.bl.test", second: "55.33.22.11.bl.test" };
 let sending: Sending;
 

@@ -16,7 +16,7 @@ let database: string;
 
 beforeAll(async () => {
   ledger = createLedger();
-  world = await startWorld({ port: 25_036, domains: { "one.test": "127.0.0.38" } });
+  world = await startWorld({ domains: { "one.test": "127.0.0.38" } });
   database = join(world.svc.dataDir, "svc.db");
 });
 afterAll(() => world?.stop());

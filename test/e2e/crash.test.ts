@@ -4,13 +4,13 @@ import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { eventually, startAppliance, type Answer, type Appliance } from "../support/appliance.ts";
+import { eventually, freePort, startAppliance, type Answer, type Appliance } from "../support/appliance.ts";
 import { startDnsServer, type DnsServer } from "../support/dns-server.ts";
 import { publish } from "../support/publish.ts";
 import { startReceiver, type ReceivedMail, type Receiver } from "../support/smtp-receiver.ts";
 import { removeFolder } from "../support/folders.ts";
 
-const port = 25_026;
+const port = await freePort();
 const kills = 20;
 const wanted = 1000;
 /** Sends under way at once; SVC_CRASH_SENDERS=40 is all that two cores do. */

@@ -9,7 +9,8 @@ const full = process.env["SVC_DAY"] === "full";
 const seed = Number(process.env["SVC_DAY_SEED"] ?? 1);
 /** Of receivers' answers a kill may take along those that were not kept yet: one of each connection. */
 const answersInFlight = 200;
-const patienceMs = full ? 3_600_000 : 240_000;
+/** Only a hang is to meet it: the day in small takes seconds, and minutes on a machine with much other work. */
+const patienceMs = full ? 3_600_000 : 900_000;
 
 interface Event {
   event: string;

@@ -9,7 +9,7 @@ let sending: Sending;
 beforeAll(async () => {
   sending = await startSending(
     "one.test",
-    { address: "127.0.0.24", port: 25_030 },
+    { address: "127.0.0.24" },
     {
       records: {
         "mail.svc.test": { A: ["127.0.0.1"] },

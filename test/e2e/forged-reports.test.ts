@@ -1,13 +1,13 @@
 // Attacks on port 25 of the built program, without credentials: complaints forged by what an outsider can know, bounces
 // of co-recipients, and a flood beside which honest reports get through.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { eventually, type Appliance } from "../support/appliance.ts";
+import { eventually, freePort, type Appliance } from "../support/appliance.ts";
 import { arfMail, dsnMail } from "../support/reports.ts";
 import { connectSmtp } from "../support/smtp-client.ts";
 import { startSending, type Sending } from "../support/sending.ts";
 import type { Receiver } from "../support/smtp-receiver.ts";
 
-const port = 25_127;
+const port = await freePort();
 const loop = "127.0.0.33";
 const flooder = "127.0.0.34";
 let sending: Sending;

@@ -16,7 +16,6 @@ let pid: number | undefined;
 
 beforeAll(async () => {
   world = await startWorld({
-    port: 25_033,
     domains: { "one.test": "127.0.0.33" },
     config: {
       limits: {

@@ -13,7 +13,6 @@ let slow: Promise<{ answer: string; ms: number }>;
 
 beforeAll(async () => {
   world = await startWorld({
-    port: 25_034,
     domains: { "dead.test": "127.0.0.34", "throttled.test": "127.0.0.35", "healthy.test": "127.0.0.36" },
   });
   slow = sendHeaderForever();

@@ -14,7 +14,6 @@ const shapingFile = join(home, "shaping.yaml");
 beforeAll(async () => {
   writeFileSync(shapingFile, "groups: { file.test: { per_second: 0.02 } }");
   world = await startWorld({
-    port: 25_061,
     domains: {
       "slow.test": "127.0.0.61",
       "busy.test": "127.0.0.62",

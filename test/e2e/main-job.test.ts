@@ -1,13 +1,13 @@
 // The main job from the outside: REST in, real DNS look-ups, two receivers, events, a signed
 // webhook, a bounce that suppresses and a deferral that is retried.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { eventually, startAppliance, type Appliance } from "../support/appliance.ts";
+import { eventually, freePort, startAppliance, type Appliance } from "../support/appliance.ts";
 import { startDnsServer, type DnsServer } from "../support/dns-server.ts";
 import { startReceiver, type Receiver } from "../support/smtp-receiver.ts";
 import { startWebhookReceiver, type WebhookReceiver } from "../support/webhook-receiver.ts";
 import { publish } from "../support/publish.ts";
 
-const port = 25_025;
+const port = await freePort();
 let dns: DnsServer;
 let one: Receiver;
 let two: Receiver;

@@ -1,16 +1,16 @@
 // Metrics from the outside: what Prometheus reads equals what became of the mail.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { eventually, freePorts } from "../support/appliance.ts";
+import { eventually, freePort } from "../support/appliance.ts";
 import { startSending, type Sending } from "../support/sending.ts";
 
 let sending: Sending;
 let port = 0;
 
 beforeAll(async () => {
-  [port = 0] = await freePorts(1);
+  port = await freePort();
   sending = await startSending(
     "one.test",
-    { address: "127.0.0.23", port: 25_029 },
+    { address: "127.0.0.23" },
     { config: { metrics: { listen: [`127.0.0.1:${port}`] } } },
   );
 });

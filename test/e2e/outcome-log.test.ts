@@ -5,11 +5,7 @@ import { startSending, type Sending } from "../support/sending.ts";
 
 let sending: Sending;
 beforeAll(async () => {
-  sending = await startSending(
-    "one.test",
-    { address: "127.0.0.84", port: 25_084 },
-    { outbound: { retry: ["1s"] } },
-  );
+  sending = await startSending("one.test", { address: "127.0.0.84" }, { outbound: { retry: ["1s"] } });
 });
 afterAll(() => sending?.stop());
 

@@ -3,13 +3,13 @@ import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { eventually, type Appliance } from "../support/appliance.ts";
+import { eventually, freePort, type Appliance } from "../support/appliance.ts";
 import type { DnsServer } from "../support/dns-server.ts";
 import { startSending, type Sending } from "../support/sending.ts";
 import type { Receiver } from "../support/smtp-receiver.ts";
 import { removeFolder } from "../support/folders.ts";
 
-const port = 25_027;
+const port = await freePort();
 let sending: Sending;
 let dns: DnsServer;
 let receiver: Receiver;

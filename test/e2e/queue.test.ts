@@ -10,11 +10,7 @@ let receiver: Receiver;
 let svc: Appliance;
 
 beforeAll(async () => {
-  sending = await startSending(
-    "one.test",
-    { address: "127.0.0.77", port: 25_077 },
-    { outbound: { retry: ["1h"] } },
-  );
+  sending = await startSending("one.test", { address: "127.0.0.77" }, { outbound: { retry: ["1h"] } });
   ({ receiver, svc } = sending);
 });
 afterAll(() => sending?.stop());

@@ -1,13 +1,13 @@
 // What comes back, from the outside: a message is delivered, the receiver reports later, to our port 25, what became
 // of it; the event, the suppression and the next refusal follow. And what nobody may do there.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { eventually, type Appliance } from "../support/appliance.ts";
+import { eventually, freePort, type Appliance } from "../support/appliance.ts";
 import { arfMail, dsnMail } from "../support/reports.ts";
 import { connectSmtp, type SmtpClient } from "../support/smtp-client.ts";
 import { startSending, type Sending } from "../support/sending.ts";
 import type { Receiver } from "../support/smtp-receiver.ts";
 
-const port = 25_125;
+const port = await freePort();
 let sending: Sending;
 let receiver: Receiver;
 let svc: Appliance;

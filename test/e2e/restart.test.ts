@@ -13,7 +13,6 @@ const hookOptions = { secret: "", now: () => Date.now() };
 beforeAll(async () => {
   hook = await startWebhookReceiver(hookOptions);
   world = await startWorld({
-    port: 25_035,
     domains: { "one.test": "127.0.0.37", "two.test": "127.0.0.38" },
     config: { webhooks: { allow_networks: ["127.0.0.0/8", "::1/128"], ca_file: hook.caFile } },
   });

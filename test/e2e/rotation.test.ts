@@ -2,12 +2,12 @@
 // signed before, meanwhile and after.
 import { authenticate } from "mailauth";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { eventually, type Appliance } from "../support/appliance.ts";
+import { eventually, freePort, type Appliance } from "../support/appliance.ts";
 import { type DnsServer, type RecordType } from "../support/dns-server.ts";
 import { startSending, type Sending } from "../support/sending.ts";
 import type { Receiver } from "../support/smtp-receiver.ts";
 
-const port = 25_126;
+const port = await freePort();
 let sending: Sending;
 let dns: DnsServer;
 let receiver: Receiver;

@@ -13,7 +13,7 @@ let ledger: Ledger;
 
 beforeEach(async () => {
   ledger = createLedger();
-  world = await startWorld({ port: 25_032, domains: { "one.test": "127.0.0.32" } });
+  world = await startWorld({ domains: { "one.test": "127.0.0.32" } });
 });
 afterEach(() => world?.stop());
 

@@ -4,13 +4,13 @@ import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { eventually } from "../support/appliance.ts";
+import { eventually, freePort } from "../support/appliance.ts";
 import { createAuthority, tlsaOf, type Authority, type Identity } from "../support/certificates.ts";
 import { policyText, startPolicyHost, type PolicyHost } from "../support/policy-host.ts";
 import { startWorld, type World } from "../support/world.ts";
 import { removeFolder } from "../support/folders.ts";
 
-const port = 25_041;
+const port = await freePort();
 /** The port of a policy host is fixed (RFC 8461 §3.3), and only root may listen there, which CI does. */
 const mayNotListen = process.getuid?.() !== 0 && !process.env["CI"];
 let dir: string;

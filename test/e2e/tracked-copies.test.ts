@@ -12,7 +12,7 @@ let world: World;
 let records: { name: string; value: string }[];
 
 beforeAll(async () => {
-  world = await startWorld({ port: 25_139, domains: { "one.test": "127.0.0.71", "two.test": "127.0.0.72" } });
+  world = await startWorld({ domains: { "one.test": "127.0.0.71", "two.test": "127.0.0.72" } });
   await world.svc.admin("PATCH", "/v1/domains/ok.test", {
     tracking: { enabled: true, opens: true, clicks: true },
   });

@@ -5,13 +5,13 @@ import type { TLSSocket } from "node:tls";
 import { dkimVerify } from "mailauth";
 import PostalMime from "postal-mime";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { eventually, type Appliance } from "../support/appliance.ts";
+import { eventually, freePort, type Appliance } from "../support/appliance.ts";
 import { connectSmtp } from "../support/smtp-client.ts";
 import { startSending, type Sending } from "../support/sending.ts";
 import type { ReceivedMail, Receiver } from "../support/smtp-receiver.ts";
 import { startWebhookReceiver, type WebhookReceiver } from "../support/webhook-receiver.ts";
 
-const port = 25_136;
+const port = await freePort();
 const browser = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
 const hookOptions = { secret: "", now: () => Date.now() };
 let hooks: WebhookReceiver;

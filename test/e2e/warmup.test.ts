@@ -11,7 +11,7 @@ let key: string;
 const firstDay = 50;
 
 beforeAll(async () => {
-  sending = await startSending("one.test", { address: "127.0.0.22", port: 25_049 });
+  sending = await startSending("one.test", { address: "127.0.0.22" });
   ({ receiver, svc, key } = sending);
 });
 afterAll(() => sending?.stop());

@@ -1,6 +1,6 @@
 // The DNSBL monitor of the built program against rbldnsd. The names that the addresses say in EHLO are the test DNS's.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { eventually, freePorts, startAppliance, type Appliance } from "../support/appliance.ts";
+import { eventually, freePort, startAppliance, type Appliance } from "../support/appliance.ts";
 import { startDnsServer, type DnsServer } from "../support/dns-server.ts";
 import { missingPeers, startRbldnsd, startSplitResolver, type Rbldnsd } from "../support/peers.ts";
 
@@ -18,7 +18,7 @@ let svc: Appliance;
 
 describe.skipIf(missing !== null)("rbldnsd", () => {
   beforeAll(async () => {
-    const [port = 0] = await freePorts(1);
+    const port = await freePort();
     const zones = ["bl.test:ip4set:bl4", "bl.test:ip6trie:bl6", "all.test:ip4trie:all4"];
     const all4 = ":127.0.0.2:Everything\n0.0.0.0/0\n";
     rbldnsd = await startRbldnsd(port, zones, { bl4: clean4, bl6: clean6, all4 });

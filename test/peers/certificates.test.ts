@@ -7,7 +7,7 @@ import { Agent, get as httpsGet } from "node:https";
 import { join } from "node:path";
 import type { TLSSocket } from "node:tls";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { eventually, freePorts, startAppliance, type Appliance } from "../support/appliance.ts";
+import { eventually, freePort, startAppliance, type Appliance } from "../support/appliance.ts";
 import { startDnsServer, type DnsServer } from "../support/dns-server.ts";
 import { startPebble, type Pebble } from "../support/pebble.ts";
 import { missingPeers } from "../support/peers.ts";
@@ -33,7 +33,7 @@ describe.skipIf(missing !== null)("certificates from an ACME server", () => {
       [host]: { A: ["127.0.0.1"], AAAA: [] },
       [api]: { A: ["127.0.0.1"], AAAA: [] },
     });
-    [checkPort = 0] = await freePorts(1);
+    checkPort = await freePort();
     pebble = await startPebble({ host: "acme.test", dnsServer: dns.server, httpPort: checkPort });
     const acme = {
       directory: pebble.directory,

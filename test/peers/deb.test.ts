@@ -15,7 +15,7 @@ import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { eventually, freePorts, type Answer } from "../support/appliance.ts";
+import { eventually, freePort, freePorts, type Answer } from "../support/appliance.ts";
 import { startDnsServer, type DnsServer } from "../support/dns-server.ts";
 import { peersFolder } from "../support/peers.ts";
 import { publish } from "../support/publish.ts";
@@ -23,6 +23,7 @@ import { startReceiver, type Receiver } from "../support/smtp-receiver.ts";
 import { removeFolder } from "../support/folders.ts";
 
 const project = join(import.meta.dirname, "../..");
+const outboundPort = await freePort();
 const debian = join(peersFolder, "debian-root.tar");
 const amd64 = process.arch === "x64";
 const runs = amd64 && existsSync(debian) && process.getuid?.() === 0;
@@ -48,7 +49,7 @@ beforeAll(async () => {
     "one.test": { MX: ["10 mx.one.test"] },
     "mx.one.test": { A: ["127.0.0.79"] },
   });
-  receiver = await startReceiver({ address: "127.0.0.79", port: 25_079 });
+  receiver = await startReceiver({ address: "127.0.0.79", port: outboundPort });
   ports = await freePorts(4);
 });
 afterAll(async () => {
@@ -85,7 +86,7 @@ async function start(): Promise<void> {
     SVC_RELAY_IMPLICIT_TLS: `127.0.0.1:${tls}`,
     SVC_INBOUND_LISTEN: `127.0.0.1:${inbound}`,
     SVC_DNS_SERVERS: dns.server,
-    SVC_OUTBOUND_PORT: "25079",
+    SVC_OUTBOUND_PORT: String(outboundPort),
     SVC_OUTBOUND_ALLOW_NETWORKS: "127.0.0.0/8",
     SVC_OUTBOUND_RETRY: "1h",
     SVC_LIMITS_MIN_FREE_SPACE: "0%",

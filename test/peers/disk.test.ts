@@ -29,7 +29,6 @@ let ledger: Ledger;
 
 async function begin(minFreeSpace = "0%"): Promise<void> {
   world = await startWorld({
-    port: 25_031,
     domains: { "one.test": "127.0.0.31" },
     // A refused send is answered at once, so that a loop of them would empty the bucket before the disk has room.
     config: {

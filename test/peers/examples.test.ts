@@ -6,7 +6,7 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { eventually, freePorts, startAppliance, type Appliance } from "../support/appliance.ts";
+import { eventually, freePort, startAppliance, type Appliance } from "../support/appliance.ts";
 import { startDnsServer, type DnsServer } from "../support/dns-server.ts";
 import {
   launch,
@@ -68,7 +68,7 @@ interface Receiver {
 }
 
 async function startReceiver(language: Language, secret: string): Promise<Receiver> {
-  const [port = 0] = await freePorts(1);
+  const port = await freePort();
   const eventsFile = join(built, `events-${port}`);
   const env = {
     SVC_WEBHOOK_SECRET: secret,

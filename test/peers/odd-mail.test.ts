@@ -4,7 +4,7 @@
 import { domainToASCII } from "node:url";
 import PostalMime from "postal-mime";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { eventually, startAppliance, type Appliance } from "../support/appliance.ts";
+import { eventually, freePort, startAppliance, type Appliance } from "../support/appliance.ts";
 import { verifiers } from "../support/dkim-verifiers.ts";
 import { startDnsServer, type DnsServer } from "../support/dns-server.ts";
 import { startExim } from "../support/exim.ts";
@@ -24,7 +24,7 @@ import { startReceiver, type Receiver } from "../support/smtp-receiver.ts";
 const missing = missingPeers();
 if (missing) console.warn(`SKIPPED: odd mails to real receivers: ${missing}`);
 
-const port = 25_041;
+const port = await freePort();
 /** Each peer, and the recording receiver that is offered the same. */
 const peers = [
   { name: "postfix", start: startPostfix, wire: "all" },

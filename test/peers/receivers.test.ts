@@ -2,7 +2,7 @@
 // without TLS and one behind postgrey. Their signatures are odd-mail.test.ts's.
 import PostalMime from "postal-mime";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { eventually, startAppliance, type Appliance } from "../support/appliance.ts";
+import { eventually, freePort, startAppliance, type Appliance } from "../support/appliance.ts";
 import { startDnsServer, type DnsServer } from "../support/dns-server.ts";
 import {
   missingPeers,
@@ -18,7 +18,7 @@ import { startWebhookReceiver, type WebhookReceiver } from "../support/webhook-r
 const missing = missingPeers();
 if (missing) console.warn(`SKIPPED: tests with real receivers: ${missing}`);
 
-const port = 25_027;
+const port = await freePort();
 let dns: DnsServer;
 let postfix: Postfix;
 let opensmtpd: MailServer;

@@ -35,8 +35,8 @@ describe.skipIf(missing !== null)("mail programs", () => {
   let listeners: Listener[];
 
   beforeAll(async () => {
-    const [a = 0, b = 0, c = 0] = await freePorts(3);
-    listeners = [a, b, c].map((port, i) => ({ name: listenerNames[i] ?? "", port, implicitTls: i === 2 }));
+    const [a = 0, b = 0, c = 0, port = 0] = await freePorts(4);
+    listeners = [a, b, c].map((at, i) => ({ name: listenerNames[i] ?? "", port: at, implicitTls: i === 2 }));
     dns = await startDnsServer({
       "narrow.test": { MX: ["10 mx.narrow.test"] },
       "mx.narrow.test": { A: ["127.0.0.32"] },
@@ -45,13 +45,13 @@ describe.skipIf(missing !== null)("mail programs", () => {
     });
     postfix = await startPostfix({
       address: "127.0.0.31",
-      port: 25_031,
+      port,
       domain: "one.test",
       hostname: "mx.one.test",
     });
     narrow = await startPostfix({
       address: "127.0.0.32",
-      port: 25_031,
+      port,
       domain: "narrow.test",
       hostname: "mx.narrow.test",
       without: ["8bitmime", "smtputf8"],
@@ -60,7 +60,7 @@ describe.skipIf(missing !== null)("mail programs", () => {
       config: {
         dns: { servers: [dns.server] },
         relay: { starttls: [`127.0.0.1:${a}`, `127.0.0.1:${b}`], implicit_tls: [`127.0.0.1:${c}`] },
-        outbound: { port: 25_031, allow_networks: ["127.0.0.0/8"] },
+        outbound: { port, allow_networks: ["127.0.0.0/8"] },
       },
     });
     await publish(svc, dns, "ok.test");

@@ -17,7 +17,7 @@ let sending: Sending;
 beforeAll(async () => {
   if (missing) return;
   dir = mkdtempSync(join(tmpdir(), "svc-top-"));
-  sending = await startSending("one.test", { address: "127.0.0.63", port: 25_063 });
+  sending = await startSending("one.test", { address: "127.0.0.63" });
 });
 afterAll(async () => {
   if (missing) return;

@@ -25,7 +25,7 @@ beforeAll(async () => {
   pages.listen(0, "127.0.0.1");
   await once(pages, "listening");
   base = `http://127.0.0.1:${(pages.address() as AddressInfo).port}`;
-  sending = await startSending("far.test", { address: "127.0.0.37", port: 25_137 });
+  sending = await startSending("far.test", { address: "127.0.0.37" });
   await sending.svc.admin("PATCH", "/v1/domains/ok.test", { tracking: { enabled: true } });
 });
 afterAll(async () => {

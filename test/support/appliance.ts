@@ -85,6 +85,12 @@ export async function freePorts(count: number, host = "127.0.0.1"): Promise<numb
   return ports;
 }
 
+/** One of those. */
+export async function freePort(): Promise<number> {
+  const [port = 0] = await freePorts(1);
+  return port;
+}
+
 /** A socket in Linux's abstract namespace is one machine's alone, and goes with the process, however that ends. */
 async function reserve(port: number): Promise<boolean> {
   const lock = createServer();

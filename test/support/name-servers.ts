@@ -5,7 +5,7 @@ import { Resolver } from "node:dns/promises";
 import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { eventually, freePorts } from "./appliance.ts";
+import { eventually, freePort } from "./appliance.ts";
 import { ended } from "./peers.ts";
 import { removeFolder } from "./folders.ts";
 
@@ -88,7 +88,7 @@ async function start(zone: string, records: string, make: (dir: string) => Made)
   const dir = mkdtempSync(join(tmpdir(), "svc-primary-"));
   mkdirSync(join(dir, "db"));
   const made = make(dir);
-  const [port = 0] = await freePorts(1);
+  const port = await freePort();
   const texts = {
     publish: made.makeKey("publish"),
     reading: made.makeKey("reading"),

@@ -16,7 +16,7 @@ import { connect, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { once } from "node:events";
-import { eventually, freePorts } from "./appliance.ts";
+import { eventually, freePort } from "./appliance.ts";
 import { removeFolder } from "./folders.ts";
 
 /** Where .ci/peers.sh puts what is not installed as a package. */
@@ -159,7 +159,7 @@ export async function startPostgrey(options: {
 }): Promise<{ port: number; stop(): Promise<void> }> {
   const dir = mkdtempSync(join(tmpdir(), "svc-postgrey-"));
   execFileSync("chown", ["postgrey:postgrey", dir]);
-  const [port = 0] = await freePorts(1);
+  const port = await freePort();
   const child = spawn(
     "postgrey",
     [
@@ -324,7 +324,16 @@ match from any for domain "${options.domain}" action "keep"
 `,
   );
   let log = "";
-  const child: ChildProcess = spawn(smtpd, ["-d", "-f", config], { stdio: ["ignore", "pipe", "pipe"] });
+  // Where its spool and its socket lie is compiled in: each one sees its own.
+  const own =
+    "mkdir -p /var/spool/smtpd && mount -t tmpfs -o mode=0711 tmpfs /var/spool/smtpd && mount -t tmpfs tmpfs /run";
+  const child: ChildProcess = spawn(
+    "unshare",
+    ["-m", "sh", "-c", `${own} && exec ${smtpd} -d -f ${config}`],
+    {
+      stdio: ["ignore", "pipe", "pipe"],
+    },
+  );
   for (const stream of [child.stdout, child.stderr])
     stream?.on("data", (chunk: Buffer) => (log += chunk.toString()));
   await answers(options).catch(async (error: unknown) => {

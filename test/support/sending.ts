@@ -1,5 +1,5 @@
 // The built program as a sender: a verified domain ok.test, an admin's key, and one receiver that the DNS leads its mail to.
-import { startAppliance, type Appliance } from "./appliance.ts";
+import { freePort, startAppliance, type Appliance } from "./appliance.ts";
 import { startDnsServer, type DnsServer } from "./dns-server.ts";
 import { publish } from "./publish.ts";
 import { startReceiver, type Receiver } from "./smtp-receiver.ts";
@@ -14,12 +14,13 @@ export interface Sending {
 
 type Records = NonNullable<Parameters<typeof startDnsServer>[0]>;
 
-/** Mail to `domain` goes to `address` and `port`; `config` stands beside the DNS server and the port. */
+/** Mail to `domain` goes to `address` and `port` (by default one of its own); `config` stands beside the DNS server and the port. */
 export async function startSending(
   domain: string,
-  { address, port }: { address: string; port: number },
+  { address, port: wanted }: { address: string; port?: number },
   more: { records?: Records; config?: object; outbound?: object } = {},
 ): Promise<Sending> {
+  const port = wanted ?? (await freePort());
   const dns = await startDnsServer({
     [domain]: { MX: [`10 mx.${domain}`] },
     [`mx.${domain}`]: { A: [address] },

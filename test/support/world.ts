@@ -1,6 +1,6 @@
 // The appliance with what it stands between: a test DNS, one receiving server a domain, a verified sender domain
 // `ok.test`, an admin key and an SMTP login.
-import { startAppliance, type Appliance } from "./appliance.ts";
+import { freePort, startAppliance, type Appliance } from "./appliance.ts";
 import { startDnsServer, type DnsServer } from "./dns-server.ts";
 import { publish } from "./publish.ts";
 import { connectSmtp, type SmtpClient } from "./smtp-client.ts";
@@ -21,8 +21,8 @@ export interface World {
 }
 
 export interface WorldOptions {
-  /** Port of all receivers, one that no other test file has. */
-  port: number;
+  /** Port of all receivers; by default one of its own. */
+  port?: number;
   /** Domain → loopback address of its only MX. */
   domains: Record<string, string>;
   config?: Record<string, unknown>;
@@ -32,12 +32,13 @@ export interface WorldOptions {
 }
 
 export async function startWorld({
-  port,
+  port: wanted,
   domains,
   config = {},
   dataDir,
   env = {},
 }: WorldOptions): Promise<World> {
+  const port = wanted ?? (await freePort());
   const dns = await startDnsServer();
   const receivers: Record<string, Receiver> = {};
   for (const [domain, address] of Object.entries(domains)) {

@@ -55,8 +55,9 @@ export function plannedMigration(db: Database, path: string, schema = migrations
 }
 
 /**
- * The columns of the counters are made of their list (model/counters.ts), not of a step. What was counted before there was
- * a counter is 0; an older program leaves a column that it does not know at that.
+ * The columns of the counters are made of their list (model/counters.ts): in a new database by its step, since SQLite reads
+ * the whole schema again after each ALTER; in an older one here. What was counted before there was a counter is 0; an
+ * older program leaves a column that it does not know at that.
  */
 function addCounterColumns(db: Database): void {
   const columns = db.pragma("table_info(stats_days)") as { name: string }[];

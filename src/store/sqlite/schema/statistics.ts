@@ -44,6 +44,9 @@ export const statsQuarters = sqliteTable(
   (t) => [primaryKey({ columns: [t.day, t.accountKey, t.test, t.kind, t.scope, t.scopeKey, t.key] })],
 );
 
+/** Those of a new database; what is added to the list later, each start adds to an older one (migrations.ts). */
+const counters = counterColumns.map((name) => `  ${name} INTEGER NOT NULL DEFAULT 0,\n`).join("");
+
 export const steps: Steps = {
   5: `
 CREATE TABLE stats_waiting (seq INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;
@@ -51,7 +54,7 @@ CREATE TABLE stats_sorted (seq INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;
 CREATE TABLE stats_days (
   day INTEGER NOT NULL, account_key INTEGER NOT NULL, test INTEGER NOT NULL, kind INTEGER NOT NULL,
   scope INTEGER NOT NULL, scope_key TEXT NOT NULL, key TEXT NOT NULL,
-  PRIMARY KEY (day, account_key, test, kind, scope, scope_key, key)
+${counters}  PRIMARY KEY (day, account_key, test, kind, scope, scope_key, key)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE stats_quarters (
   day INTEGER NOT NULL, account_key INTEGER NOT NULL, test INTEGER NOT NULL, kind INTEGER NOT NULL,
