@@ -41,9 +41,26 @@ const invisible = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]|[^\x20\P{
 const dotString = /^[\w!#$%&'*+\-/=?^`{|}~\u0080-\uffff]+(?:\.[\w!#$%&'*+\-/=?^`{|}~\u0080-\uffff]+)*$/;
 const label = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 const plainDomain = /^[A-Za-z0-9.-]+$/;
+/** What nearly every local part and domain is, told by one look each; all else takes the way that names what is wrong. */
+const asciiDotString = /^[\w!#$%&'*+\-/=?^`{|}~]+(?:\.[\w!#$%&'*+\-/=?^`{|}~]+)*$/;
+const hostName = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$/i;
 
 /** Reads one addr-spec; the issue of a refusal is a phrase such as `has no domain`. */
 export function parseAddress(text: string): Parsed<Address> {
+  return ordinaryAddress(text) ?? anyAddress(text);
+}
+
+function ordinaryAddress(text: string): Parsed<Address> | null {
+  const at = text.indexOf("@");
+  if (at < 1 || at > maxLocalOctets || text.length > maxAddressOctets) return null;
+  const local = text.slice(0, at);
+  const domain = text.slice(at + 1);
+  const ascii = ordinaryDomain(domain);
+  if (ascii === null || !asciiDotString.test(local)) return null;
+  return { ok: true, value: { local, domain, ascii, email: text } };
+}
+
+function anyAddress(text: string): Parsed<Address> {
   if (text === "") return fail("is empty");
   if (text.length > maxTextLength) return fail("is too long");
   if (/^[ \t]|[ \t]$/.test(text)) return fail("has a space or tab before or behind it");
@@ -79,6 +96,18 @@ function endOfQuoted(text: string): number {
 
 /** Reads a domain name of two labels or more, A-label or U-label, into lower-case A-labels. */
 export function parseDomain(text: string): Parsed<string> {
+  const ascii = ordinaryDomain(text);
+  return ascii === null ? anyDomain(text) : { ok: true, value: ascii };
+}
+
+/** In lower case; null for a name that is not letters, digits and hyphens alone, or has an A-label. */
+function ordinaryDomain(text: string): string | null {
+  if (text.length > maxDomainLength || !hostName.test(text)) return null;
+  const ascii = text.toLowerCase();
+  return ascii.includes("xn--") ? null : ascii;
+}
+
+function anyDomain(text: string): Parsed<string> {
   if (text === "") return fail("is empty");
   if (text.startsWith("[")) return fail("is an address literal, to which this server does not deliver");
   if (text.length > maxDomainLength) return fail("is longer than 253 characters");

@@ -18,21 +18,45 @@ export interface SettlementParts {
 }
 
 export function createSettlementWrites(db: Database, tally: Tally, parts: SettlementParts) {
-  const update: Statement<[PackedSettlement], { bytes: number }> = db.prepare(
-    `UPDATE recipients SET state = @outcome, attempts = @attempts, updated_at = @at, last_event_at = @eventAt,
-       due_at = @dueAt, lease_owner = NULL, held_since = NULL,
-       last_attempt_at = iif(@tried, @startedAt, last_attempt_at),
-       smtp_code = @smtpCode, smtp_status = @smtpStatus, smtp_response = @smtpResponse,
-       receiving_mta = iif(@tried, @host, receiving_mta), sending_ip = iif(@tried, @sendingIp, sending_ip), provider = iif(@tried, @provider, provider), tls = iif(@tried, @tls, tls)
-     WHERE key = @recipientKey AND ((lease_owner = @owner AND attempts = @attempt)
-       OR (@outcome = 'delivered' AND (due_at IS NOT NULL OR lease_owner IS NOT NULL))) RETURNING share_bytes AS bytes`,
+  // Values by place: a name costs as much as its value's binding, and there are thirty of them a message.
+  const update = (attempted: string): Statement<unknown[], { bytes: number }> =>
+    db.prepare(
+      `UPDATE recipients SET state = ?, attempts = ?, updated_at = ?, last_event_at = ?, due_at = ?,
+         smtp_code = ?, smtp_status = ?, smtp_response = ?, ${attempted} lease_owner = NULL, held_since = NULL
+       WHERE key = ? AND ((lease_owner = ? AND attempts = ?)
+         OR (? = 'delivered' AND (due_at IS NOT NULL OR lease_owner IS NOT NULL))) RETURNING share_bytes AS bytes`,
+    );
+  const updateAttempted = update(
+    "last_attempt_at = ?, receiving_mta = ?, sending_ip = ?, provider = ?, tls = ?,",
   );
+  const updateUntried = update("");
+  const updated = (s: PackedSettlement): { bytes: number } | undefined => {
+    const outcome = [
+      s.outcome,
+      s.attempts,
+      s.at,
+      s.eventAt,
+      s.dueAt,
+      s.smtpCode,
+      s.smtpStatus,
+      s.smtpResponse,
+    ];
+    const where = [s.recipientKey, s.owner, s.attempt, s.outcome];
+    return s.tried === 1
+      ? updateAttempted.get(...outcome, s.startedAt, s.host, s.sendingIp, s.provider, s.tls, ...where)
+      : updateUntried.get(...outcome, ...where);
+  };
   const insertAttempt = db.prepare(
     `INSERT INTO attempts (id, message_key, recipient_key, attempt, started_at, ended_at, sending_ip, host, address, tls,
        ambiguous, decided_by, outcome, smtp_code, smtp_status, smtp_response, next_attempt_at, trace)
-     VALUES (@attemptId, @messageKey, @recipientKey, @attempt, @startedAt, @endedAt, @sendingIp, @host, @address, @tls,
-       @ambiguous, @decidedBy, @outcome, @smtpCode, @smtpStatus, @smtpResponse, @dueAt, @trace)`,
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   );
+  const keepAttempt = (s: PackedSettlement): void => {
+    const { attemptId, messageKey, recipientKey, attempt, startedAt, endedAt, ambiguous, decidedBy } = s;
+    const route = [s.sendingIp, s.host, s.address, s.tls, ambiguous, decidedBy];
+    const reply = [s.outcome, s.smtpCode, s.smtpStatus, s.smtpResponse, s.dueAt, s.trace];
+    insertAttempt.run(attemptId, messageKey, recipientKey, attempt, startedAt, endedAt, ...route, ...reply);
+  };
   const catchMail = db.prepare(
     `INSERT INTO inbox (account_key, message_key, to_address, caught_at)
      SELECT account_key, message_key, to_address, @at FROM recipients WHERE key = @recipientKey`,
@@ -41,10 +65,10 @@ export function createSettlementWrites(db: Database, tally: Tally, parts: Settle
   return {
     settle(s: PackedSettlement): boolean {
       if (s.warmup) parts.countWarmup(s.warmup); // it was sent, whatever became of the lease
-      const settled = update.get(s);
+      const settled = updated(s);
       if (!settled) return false;
       if (s.dueAt === null) tally.change(s.accountKey, -1, -settled.bytes);
-      if (s.tried === 1) insertAttempt.run(s);
+      if (s.tried === 1) keepAttempt(s);
       parts.recordEvent(s.event);
       if (s.suppression) parts.addSuppression(s.suppression, s.at);
       if (s.nxdomainRecheck) parts.addNxdomainRecheck(s.nxdomainRecheck);

@@ -104,6 +104,8 @@ export function createBatchRunner<Mark>(
   let session: Session<Mark> | null = null;
   let restartPast = restartAtBytes;
   let mayCut = true;
+  /** After the last batch. */
+  let wal: WalState = { bytes: 0, copiedBytes: 0 };
   const opened = (): Session<Mark> => (session ??= openSession(path, prepare));
 
   const giveUp = (error: unknown): void => {
@@ -145,16 +147,9 @@ export function createBatchRunner<Mark>(
     run(batch) {
       try {
         const current = opened();
-        const { results, failures, tookMs, commitMs } = runAll(current, batch, clock);
-        return {
-          kind: "committed",
-          results,
-          failures,
-          commit: current.writer.brought(),
-          wal: current.wal(),
-          tookMs,
-          commitMs,
-        };
+        const outcome = runAll(current, batch, clock);
+        wal = current.wal();
+        return { kind: "committed", ...outcome, commit: current.writer.brought(), wal };
       } catch (error) {
         return refuse(error);
       }
@@ -162,12 +157,12 @@ export function createBatchRunner<Mark>(
     tidy() {
       if (!session) return;
       try {
-        const before = session.wal();
-        if (mayCut) cut(before);
+        if (mayCut) cut(wal);
         const isHeld = held();
         // Not only where it is restarted here: what is copied whole by a backup's end, a commit restarts by itself.
-        mayCut ||= isHeld || before.bytes >= restartAtBytes;
-        if (isHeld || before.bytes < restartPast) return;
+        mayCut ||= isHeld || wal.bytes >= restartAtBytes;
+        if (isHeld || wal.bytes < restartPast) return;
+        const before = session.wal();
         session.db.pragma(`busy_timeout = ${restartWaitMs}`);
         session.db.pragma("wal_checkpoint(RESTART)");
         session.db.pragma(`busy_timeout = ${busyTimeoutMs}`);

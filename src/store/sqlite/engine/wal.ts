@@ -1,7 +1,7 @@
 // How large the write-ahead log may grow. It is copied into the database beside the writer from 16 MB on; only where that
 // never catches up does the writer itself wait for readers and restart it. What its file has grown by is cut off in pieces.
 import { statSync, truncateSync } from "node:fs";
-import type { Database, Statement } from "better-sqlite3";
+import type { Database } from "better-sqlite3";
 import { pageBytesOf } from "./pages.ts";
 
 /** Of the log: bytes in it, and how many of them the database has already. */
@@ -13,15 +13,15 @@ export interface WalState {
 /** What stands in front of each page of the log (SQLite's file format §4.1). */
 const frameHeaderBytes = 24;
 
-/** Asks without copying anything. */
+/** Asks without copying anything. An array: SQLite compiles a pragma for each run, and better-sqlite3 an object's shape with it. */
 export function createWalState(db: Database): () => WalState {
   const frameBytes = pageBytesOf(db) + frameHeaderBytes;
-  const state: Statement<[], { log: number; checkpointed: number }> = db.prepare(
-    "PRAGMA wal_checkpoint(NOOP)",
-  );
+  const state = db
+    .prepare<[], [busy: number, log: number, copied: number]>("PRAGMA wal_checkpoint(NOOP)")
+    .raw();
   return () => {
-    const { log, checkpointed } = state.get() ?? { log: 0, checkpointed: 0 };
-    return { bytes: log * frameBytes, copiedBytes: checkpointed * frameBytes };
+    const [, log, copied] = state.get() ?? [0, 0, 0];
+    return { bytes: log * frameBytes, copiedBytes: copied * frameBytes };
   };
 }
 
