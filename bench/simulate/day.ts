@@ -122,7 +122,7 @@ export function playDay(options: DayOptions): Day {
     return message;
   };
 
-  /** As queue/runner.ts does it; the oldest is first, and goes over the cap before the others. */
+  /** As queue/serving.ts does it; the oldest is first, and goes over the cap before the others. */
   const waitsForCap = (domain: Domain, queue: ReadyQueue): boolean => {
     const queuedAt = messages.queuedAt(domain.first);
     const until = capWaitUntil(queuedAt, schedule.maxAgeMs, clock.now());

@@ -1,6 +1,6 @@
-// What is sent now. Scheduled queues come due, are routed to a ready queue and claimed as far as that has slots, so that
-// a destination that hangs or a long backlog starves no other. Every claim is a lease on disk. While outcomes cannot be
-// written (writes.ts), nothing new is claimed.
+// What is sent now. Scheduled queues come due, are routed to a ready queue (due-queues.ts) and claimed as far as that has
+// slots (serving.ts), so that a destination that hangs or a long backlog starves no other. Every claim is a lease on disk.
+// While outcomes cannot be written (writes.ts), nothing new is claimed. Here the parts are connected, started and stopped.
 import { forwardTime, type Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
 import type { WaitRule } from "../model/queue.ts";
@@ -10,28 +10,31 @@ import type { Service } from "../service.ts";
 import type { Store } from "../store/store.ts";
 import { createAddressWaits } from "./address-waits.ts";
 import { createAttempts, type AttemptsDeps } from "./attempts.ts";
-import { createClaims, faultRetryMs } from "./claims.ts";
-import { sandboxQueue } from "./queue-name.ts";
+import { createClaims } from "./claims.ts";
+import { createDueQueues, type DueQueues } from "./due-queues.ts";
 import type { EgressNow, LimiterState } from "./egress.ts";
-import { createReadyQueues, type ReadyQueue, type Slot } from "./ready-queues.ts";
+import { createParkedQueues } from "./parked-queues.ts";
+import { sandboxQueue } from "./queue-name.ts";
+import { createReadyQueues } from "./ready-queues.ts";
+import { createReservations, type Reservations } from "./reservations.ts";
 import { createRouting, type Destination } from "./routing.ts";
 import { createScheduledQueues } from "./scheduled-queues.ts";
+import { createServing, type ServingDeps } from "./serving.ts";
 import type { Shaping } from "./shaping.ts";
 import { createWrites } from "./writes.ts";
 
-export interface RunnerDeps extends Pick<
-  AttemptsDeps,
-  "settlementOf" | "suppressedSince" | "isPaused" | "isQueuePaused" | "leaseValid" | "onDelivered"
-> {
+export interface RunnerDeps
+  extends
+    Pick<
+      AttemptsDeps,
+      "settlementOf" | "suppressedSince" | "isPaused" | "isQueuePaused" | "leaseValid" | "onDelivered"
+    >,
+    Pick<ServingDeps, "onNoSource" | "capWaitUntil"> {
   store: Pick<Store, "scheduledQueues" | "claimDue" | "release" | "takeBackLeases" | "settle">;
   /** Routes a scheduled queue as of now; cheap when it is known. Never rejects for what a network does. */
   destinationOf(queueName: string): Promise<Destination>;
-  /** Mail of the scheduled queue waits, since its pool can use no address. */
-  onNoSource(queueName: string): void;
   shaping: Shaping;
   warmups: Pick<WarmupCounts, "capAt" | "takeBack">;
-  /** Until when a message accepted then waits where every address has reached its cap; null: it goes over the cap. */
-  capWaitUntil(queuedAt: number, now: number): number | null;
   /** [0, 1): which of a pool's addresses. */
   random(): number;
   /** This boot; what an earlier one of its node held is taken back at start. */
@@ -40,28 +43,9 @@ export interface RunnerDeps extends Pick<
   log: Log;
 }
 
-/** A slot that is promised to a recipient whose acceptance is on its way to the disk. */
-export interface Reservation {
-  leaseOwner: string;
-  to: Destination;
-  slot: Slot;
-}
-
-export interface Runner extends Service {
-  /** A slot for a recipient that is about to be accepted, where its queue has one and nothing waits before it; else null. */
-  reserve(queueName: string): Reservation | null;
-  /** The acceptance failed: the slot is free again. */
-  cancelReservation(reservation: Reservation): void;
-  /** The job was inserted under its reservation's lease: it starts now. */
-  run(reservation: Reservation, job: Job): void;
+export interface Runner extends Service, Reservations, Omit<DueQueues, "route"> {
   /** Recipients of `scheduled queue` wait in the store, the earliest until `dueAt`. */
   note(queueName: string, dueAt: number): void;
-  /** The usable addresses of a pool changed: mail that waited for one is routed again. */
-  onSourcesChanged(): void;
-  /** A pause of a part of the queue began or ended. */
-  onPausesChanged(): void;
-  /** The limits are others from now on: what is due is routed again, and goes by them. */
-  onShapingChanged(): void;
   /** What holds back a recipient of a scheduled queue that is due, or `claimed`; `is` tells its job. */
   waitOf(queueName: string, claimed: boolean, is: (job: Job) => boolean): QueueWait;
   /** What each address may do now at the groups that `of` chooses. */
@@ -82,8 +66,6 @@ export interface QueueWait {
 }
 
 const queuePage = 1000;
-/** Mail that is paused, or of a pool without a usable address, is routed again when that changes, and in any case after this. */
-const noSourceMs = 600_000;
 
 export function createRunner(deps: RunnerDeps): Runner {
   const { store, clock, log, owner } = deps;
@@ -93,14 +75,19 @@ export function createRunner(deps: RunnerDeps): Runner {
   const onResume = (): void => {
     if (stopping) return;
     scheduled.run();
-    for (const queue of ready.all()) pump(queue);
+    for (const queue of ready.all()) serving.run(queue);
   };
   const writes = createWrites({ clock, log, onResume });
   const blocked = (): boolean => stopping || writes.holding();
   const routing = createRouting(deps);
   const waits = createAddressWaits();
-  const scheduled = createScheduledQueues({ clock, now, blocked, route });
-  const ready = createReadyQueues({ ...deps, run: (queue) => pump(queue) });
+  const scheduled = createScheduledQueues({
+    clock,
+    now,
+    blocked,
+    route: (queueName, goesOn) => due.route(queueName, goesOn),
+  });
+  const ready = createReadyQueues({ ...deps, run: (queue) => serving.run(queue) });
   const claims = createClaims({ store, scheduled, waits, writes, blocked, owner, now, log });
   const attempts = createAttempts({
     ...deps,
@@ -111,90 +98,11 @@ export function createRunner(deps: RunnerDeps): Runner {
     stopping: () => stopping,
     now,
   });
-
-  function route(queueName: string, goesOn: boolean): void {
-    if (deps.isQueuePaused(queueName, null)) return wait(queueName);
-    const to = goesOn ? routing.known(queueName) : routing.fresh(queueName);
-    if (to) enqueue(queueName, to);
-    else void ask(queueName);
-  }
-
-  async function ask(queueName: string): Promise<void> {
-    const to = await routing.ask(queueName);
-    if (to) enqueue(queueName, to);
-    else scheduled.comesBack(queueName, now() + faultRetryMs);
-  }
-
-  function enqueue(queueName: string, to: Destination): void {
-    if (deps.isQueuePaused(queueName, to.group)) return wait(queueName);
-    const queue = ready.of(to);
-    if (ready.hasSource(queue)) waits.end(queueName, now());
-    queue.due.push({ queueName, to });
-    pump(queue);
-  }
-
-  /** Starts what was claimed as far as there are slots, then claims more. */
-  function pump(queue: ReadyQueue): void {
-    if (!ready.hasSource(queue)) return park(queue);
-    while (queue.ready.length > 0 && !blocked() && ready.room(queue) > 0) {
-      if (ready.isAtCap(queue) && waitForCap(queue)) continue;
-      const slot = ready.take(queue);
-      if (!slot) {
-        ready.runAtNextTurn(queue);
-        break;
-      }
-      const next = queue.ready.shift();
-      if (next) attempts.start({ queue, slot, ...next, fresh: false });
-    }
-    void claim(queue);
-  }
-
-  async function claim(queue: ReadyQueue): Promise<void> {
-    if (!(await claims.claim(queue, ready.room(queue)))) return;
-    if (stopping) await requeue([queue]);
-    else pump(queue);
-  }
-
-  /** Every address has sent what its warm-up allows today: puts off what may wait for more. False: nothing may. */
-  function waitForCap(queue: ReadyQueue): boolean {
-    const at = now();
-    const later = Map.groupBy(queue.ready, ({ job }) => deps.capWaitUntil(job.message.queuedAt, at));
-    queue.ready = later.get(null) ?? [];
-    later.delete(null);
-    for (const [until, claimed] of later)
-      void claims.requeue(
-        claimed.map(({ job }) => job),
-        until ?? at,
-      );
-    return later.size > 0;
-  }
-
-  /** None of the pool's addresses can be used: nothing is claimed, and what is goes back untried. */
-  function park(queue: ReadyQueue): void {
-    if (blocked()) return;
-    const queueName = queue.due[0]?.queueName ?? queue.ready[0]?.job.queueName;
-    if (queueName !== undefined) deps.onNoSource(queueName);
-    void requeue([queue]);
-    for (const { queueName } of queue.due.splice(0)) wait(queueName);
-  }
-
-  /** Until it changes what may be sent. */
-  function wait(queueName: string): void {
-    waits.begin(queueName, now());
-    scheduled.comesBack(queueName, now() + noSourceMs);
-  }
-
-  /** What waits for a change is looked at again. */
-  function reconsider(): void {
-    for (const queue of ready.all()) pump(queue);
-    for (const queueName of waits.changed(now())) scheduled.add(queueName, now());
-  }
-
-  const requeue = (queues: ReadyQueue[]): Promise<void> =>
-    claims.requeue(
-      queues.flatMap(({ ready: claimed }) => claimed.splice(0).map(({ job }) => job)),
-      now(),
-    );
+  const parked = createParkedQueues({ waits, scheduled, now });
+  const parts = { ...deps, routing, ready, claims, attempts, parked, blocked, stopping: () => stopping, now };
+  const serving = createServing(parts);
+  const due = createDueQueues({ ...parts, scheduled, waits, serving });
+  const reservations = createReservations({ ...parts, open: () => started && !blocked() });
 
   const loadQueues = async (): Promise<void> => {
     for (let after: string | null = null; !stopping;) {
@@ -227,46 +135,15 @@ export function createRunner(deps: RunnerDeps): Runner {
       scheduled.stop();
       const queues = [...ready.all()];
       for (const { wake } of queues) wake?.cancel();
-      await requeue(queues);
+      await serving.requeue(queues);
       await attempts.finished();
       await writes.finish();
     },
-    reserve(queueName) {
-      const to = started && !blocked() ? routing.known(queueName) : null;
-      if (!to || deps.isQueuePaused(queueName, to.group)) return null;
-      const queue = ready.of(to);
-      if (queue.ready.length > 0 || queue.due.length > 0 || ready.room(queue) === 0) return null;
-      if (ready.isAtCap(queue)) return null;
-      const slot = ready.take(queue);
-      return slot && { leaseOwner: owner, to, slot };
-    },
-    cancelReservation: ({ to, slot }) => ready.leave(ready.of(to), slot, false),
-    run({ to, slot }, job) {
-      const queue = ready.of(to);
-      if (!stopping) return attempts.start({ queue, slot, job, to, fresh: true });
-      ready.leave(queue, slot, false);
-      return void claims.requeue([job], now());
-    },
+    ...reservations,
     note: scheduled.add,
-    onSourcesChanged() {
-      routing.forget(); // which families a pool has is a part of them
-      reconsider();
-    },
-    onPausesChanged() {
-      for (const { due } of ready.all())
-        for (const next of due.splice(0))
-          if (deps.isQueuePaused(next.queueName, next.to.group)) wait(next.queueName);
-          else due.push(next);
-      reconsider();
-    },
-    onShapingChanged() {
-      routing.forget(); // which limits a domain's mail counts towards is a part of it
-      ready.reshape();
-      for (const queue of ready.all()) {
-        for (const { queueName } of queue.due.splice(0)) route(queueName, false);
-        pump(queue);
-      }
-    },
+    onSourcesChanged: due.onSourcesChanged,
+    onPausesChanged: due.onPausesChanged,
+    onShapingChanged: due.onShapingChanged,
     waitOf(queueName, claimed, is) {
       const to = routing.known(queueName);
       const nowhere = { ms: null, group: null, limiters: [] };

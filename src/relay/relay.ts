@@ -1,9 +1,10 @@
 // The SMTP relay: submission by mail programs with STARTTLS (587, 2525) and under TLS from the first byte
 // (465, RFC 8314). This file composes it: listeners, session limits, certificates, time limits, start and stop.
 // handlers.ts handles the commands; submission decides which mail is accepted.
-// The ports are our own and hand each socket to smtp-server, whose own listener stays unused: so several
-// ports share one set of sessions, and handshakes are limited before a session exists.
-import type { SMTPServerOptions, SMTPServerSession } from "smtp-server";
+// The ports are our own and hand each socket to smtp-server (servers.ts), so that handshakes are limited before a session
+// exists.
+import type { Socket } from "node:net";
+import type { SMTPServerOptions } from "smtp-server";
 import type { Access } from "../access/access.ts";
 import { createNetworks } from "../access/networks.ts";
 import type { Maintenance } from "../maintenance/maintenance.ts";
@@ -17,13 +18,13 @@ import type { Certificates } from "../tls/certificates.ts";
 import { createHandlers } from "./handlers.ts";
 import { commonOptions, createListening, tlsOptions } from "./smtp-service.ts";
 import type { Listening } from "./smtp-service.ts";
-import { createPort } from "./port.ts";
+import { createPort, type Port } from "./port.ts";
 import type { ProgressRule } from "./progress.ts";
-import { createProxyProtocol } from "./proxy-protocol.ts";
+import { createProxyProtocol, type ProxyProtocol } from "./proxy-protocol.ts";
+import { createServers, type Servers } from "./servers.ts";
 import { createSessionLimiter, sharesBeforeLogin } from "./session-limiter.ts";
-import { RelayServer } from "./smtp-connection.ts";
-import type { SessionContext, RelayConnection } from "./smtp-connection.ts";
-import { createImplicitTls } from "./implicit-tls.ts";
+import type { SessionContext } from "./smtp-connection.ts";
+import { createImplicitTls, type ImplicitTls } from "./implicit-tls.ts";
 
 export interface RelayDeps {
   config: Pick<Config, "hostname" | "relay">;
@@ -50,93 +51,86 @@ const grace = { largest: 2_000, any: 10_000 };
 export function createRelay(deps: RelayDeps): Listening {
   const { config, certificates, clock, log } = deps;
   const { maxConnections: total, maxConnectionsPerIp: perSource } = config.relay;
-  const sessionLimiter = createSessionLimiter(
-    { total, perSource, ...sharesBeforeLogin(total), grace },
-    clock,
-  );
+  const sessionLimits = { total, perSource, ...sharesBeforeLogin(total), grace };
+  const handshakeLimits = { total, perSource, unidentified: total, unidentifiedFirst: total, grace };
+  const sessionLimiter = createSessionLimiter(sessionLimits, clock);
+  const proxies = createNetworks(config.relay.trustedProxies);
+  const proxyProtocol = createProxyProtocol({ proxies, clock, log });
   let emptied: (() => void) | null = null;
-  const proxyProtocol = createProxyProtocol({
-    proxies: createNetworks(config.relay.trustedProxies),
-    clock,
-    log,
-  });
   const shared: SessionContext = {
     clock,
     peerOf: (socket) => proxyProtocol.peerOf(socket),
-    // Who comes by a Unix socket is on this machine.
-    trustedAccount: (socket) =>
-      proxyProtocol.knowsClient(socket) ? trustedAccount(proxyProtocol.peerOf(socket) || "127.0.0.1") : null,
+    trustedAccount: createTrustedAccounts(config.relay.trusted, proxyProtocol),
     acceptedAt: (socket) => implicitTls.acceptedAt(socket) ?? clock.monotonic(),
     sessions: sessionLimiter,
     progress: beforeLogin,
     stopping: false,
     closed: () => deps.maintenance.refusal() !== null,
-    left: () => void (sessions().length === 0 && emptied?.()),
+    left: () => void (servers.sessions().length === 0 && emptied?.()),
   };
-  const trustedAccount = createTrustedAccounts(config.relay.trusted);
-
   const context = () => ({ ...certificates.current(), ...tlsOptions });
-  const options = {
-    ...context(),
-    ...sessionOptions(config.hostname),
-    ...createHandlers({
-      ...deps,
-      log,
-      shared,
-      shareOf: (account) => sessionLimiter.shareOf(account),
-      connectionOf: (session) => connectionOf(session),
-    }),
-  };
-  const plain = new RelayServer({ ...options }, shared);
-  const implicit = new RelayServer({ ...options, secure: true, secured: true }, shared);
-  const connectionOf = (session: SMTPServerSession): RelayConnection | undefined =>
-    plain.sessions.get(session) ?? implicit.sessions.get(session);
-  for (const server of [plain, implicit])
-    server.on("error", (error: Error) => log.debug({ err: error }, "a connection failed"));
-  const sessions = (): RelayConnection[] => [...plain.sessions.values(), ...implicit.sessions.values()];
-
+  const handlers = createHandlers({
+    ...deps,
+    log,
+    shared,
+    shareOf: (account) => sessionLimiter.shareOf(account),
+    connectionOf: (session) => servers.connectionOf(session),
+  });
+  const options = { ...context(), ...sessionOptions(config.hostname), ...handlers };
+  const servers = createServers(options, shared, log);
   const implicitTls = createImplicitTls({
     context: context(),
-    handshakes: createSessionLimiter(
-      { total, perSource, unidentified: total, unidentifiedFirst: total, grace },
-      clock,
-    ),
+    handshakes: createSessionLimiter(handshakeLimits, clock),
     clock,
     peerOf: (socket) => proxyProtocol.peerOf(socket),
     log,
-    secured: (socket) => void implicit.server.emit("connection", socket),
+    secured: servers.beginSecured,
   });
-  const ports = [
-    ...config.relay.starttls.map((where) =>
-      createPort("smtp", where, (socket) =>
-        proxyProtocol.take(socket, (ready) => void plain.server.emit("connection", ready)),
-      ),
-    ),
-    ...config.relay.implicitTls.map((where) =>
-      createPort("smtps", where, (socket) => proxyProtocol.take(socket, (ready) => implicitTls.take(ready))),
-    ),
-  ];
 
   return createListening({
     name: "relay",
-    ports,
+    ports: createPorts(config.relay, proxyProtocol, servers, implicitTls),
     shared,
     clock,
-    sessions,
+    sessions: servers.sessions,
     whenEmpty: (run) => (emptied = run),
     followCertificates: () =>
       certificates.onChange(() => {
-        plain.updateSecureContext(context());
+        servers.renew(context());
         implicitTls.renew(context());
       }),
     emptied: () => implicitTls.close(),
   });
 }
 
-/** The account whose mail an address may relay without a login (`relay.trusted`), or null. */
-function createTrustedAccounts(trusted: Config["relay"]["trusted"]): (ip: string) => string | null {
+/** What comes by a port goes through the PROXY protocol first, and by one of implicit TLS through a handshake. */
+function createPorts(
+  { starttls, implicitTls }: Pick<Config["relay"], "starttls" | "implicitTls">,
+  proxyProtocol: ProxyProtocol,
+  servers: Servers,
+  handshakes: ImplicitTls,
+): Port[] {
+  return [
+    ...starttls.map((where) =>
+      createPort("smtp", where, (socket) => proxyProtocol.take(socket, servers.begin)),
+    ),
+    ...implicitTls.map((where) =>
+      createPort("smtps", where, (socket) => proxyProtocol.take(socket, handshakes.take)),
+    ),
+  ];
+}
+
+/** The account whose mail a peer may relay without a login (`relay.trusted`), or null. */
+function createTrustedAccounts(
+  trusted: Config["relay"]["trusted"],
+  proxyProtocol: ProxyProtocol,
+): (socket: Socket) => string | null {
   const rules = trusted.map(({ network, account }) => ({ networks: createNetworks([network]), account }));
-  return (ip) => rules.find(({ networks }) => networks.has(ip))?.account ?? null;
+  return (socket) => {
+    if (!proxyProtocol.knowsClient(socket)) return null;
+    const ip = proxyProtocol.peerOf(socket) || "127.0.0.1"; // who comes by a Unix socket is on this machine
+    return rules.find(({ networks }) => networks.has(ip))?.account ?? null;
+  };
 }
 
 function sessionOptions(hostname: string): SMTPServerOptions {

@@ -14,7 +14,8 @@ import type { Quota } from "../model/limits.ts";
 import type { Job } from "../model/queued-recipient.ts";
 import type { NewRecipient, RecipientType } from "../model/recipient.ts";
 import { queueNameOf, sandboxQueue } from "../queue/queue-name.ts";
-import type { Reservation, Runner } from "../queue/runner.ts";
+import type { Reservation } from "../queue/reservations.ts";
+import type { Runner } from "../queue/runner.ts";
 import type { Store } from "../store/store.ts";
 import { noRoom, problemsRefusal, suppressedProblems } from "./refusals.ts";
 

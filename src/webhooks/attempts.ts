@@ -8,6 +8,7 @@ import type { EndpointQueue, EndpointQueues } from "./endpoint-queues.ts";
 import type { Answer, Post } from "./post.ts";
 import { resultOf, type Finished } from "./results.ts";
 import { maxAttempts } from "./schedule.ts";
+import type { Work } from "./work.ts";
 
 export interface DeliveryAttempts {
   /** Starts an attempt at a delivery that was claimed; one whose event is in flight already only takes its number. */
@@ -24,9 +25,7 @@ export interface DeliveryAttemptsDeps {
   /** Milliseconds since the epoch, by a clock that never goes back. */
   time(): number;
   log: Log;
-  /** `stop` waits for this work. */
-  track(work: Promise<void>): void;
-  running(): boolean;
+  work: Work;
   onSlotFree(queue: EndpointQueue): void;
   /** A fault of this program. */
   onFault(queue: EndpointQueue, delivery: DueDelivery, error: unknown): void;
@@ -81,7 +80,7 @@ export function createDeliveryAttempts(deps: DeliveryAttemptsDeps): DeliveryAtte
     };
     queue.flights.delete(delivery.eventSeq);
     queues.ended(queue, answered);
-    if (answered || !deps.running()) return free();
+    if (answered || !deps.work.running()) return free();
     queue.cooling += 1;
     deps.clock.after(unansweredMs, () => {
       queue.cooling -= 1;
@@ -101,7 +100,7 @@ export function createDeliveryAttempts(deps: DeliveryAttemptsDeps): DeliveryAtte
       queue.flights.set(current.eventSeq, current);
       queue.usedAt = time();
       queues.take(queue, 1);
-      deps.track(
+      deps.work.track(
         attempt(queue, endpoint, current)
           .catch((error: unknown) => {
             deps.onFault(queue, current, error);

@@ -66,15 +66,18 @@ export interface ResultWriter {
   forget(): void;
 }
 
-export function createResultWriter(deps: {
+export interface ResultWriterDeps {
   store: Pick<Store, "settleDeliveries" | "requeueDeliveries">;
   log: Log;
+  /** Called after the dead letter is on disk. */
   onDeadLetter(letter: DeadLetter): void;
   /** A delivery is due again at that time. */
   onRetry(dueAt: number): void;
   /** The result cannot be written, by its own fault. */
   onUnwritable(result: DeliveryResult): void;
-}): ResultWriter {
+}
+
+export function createResultWriter(deps: ResultWriterDeps): ResultWriter {
   const { store, log } = deps;
   const waiting = new Map<number, Finished[]>();
   const back: Requeued[] = [];

@@ -311,6 +311,29 @@ test("while the store refuses, results are kept, nothing is claimed, and dead le
   expect(events(started)).toEqual(["evt_1", "evt_2", "evt_3"]);
 });
 
+test("what was skipped while the store refused is looked for, though a write that began before came through meanwhile", async () => {
+  const { clock, store, started, dispatcher } = bench();
+  const written = Promise.withResolvers<void>();
+  const settleDeliveries = store.settleDeliveries.bind(store);
+  store.settleDeliveries = (results) => written.promise.then(() => settleDeliveries(results));
+  store.record(1, 2);
+  dispatcher.start();
+  await settle();
+  started[0]?.answer(200);
+  await settle();
+  store.refusal = new StoreUnavailable("full", "no room");
+  store.record(2, 1);
+  dispatcher.kick();
+  await settle();
+  store.refusal = null;
+  written.resolve();
+  await settle();
+  started[1]?.answer(200);
+  await clock.advance(1000);
+  expect(store.results).toHaveLength(2);
+  expect(events(started)).toEqual(["evt_1", "evt_2", "evt_3"]);
+});
+
 test("a crash during the tenth attempt ends in a dead letter, not in an eleventh attempt", async () => {
   const { store, started, letters, dispatcher } = bench();
   store.record(1, 1);

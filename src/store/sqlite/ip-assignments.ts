@@ -12,6 +12,9 @@ const columns = `s.address, s.account_key AS accountKey, a.name AS account, s.as
   (SELECT p.name FROM ip_addresses i JOIN ip_pools p ON p.key = i.pool_key WHERE i.address = s.address) AS pool
   FROM ip_assignments s JOIN accounts a ON a.key = s.account_key`;
 
+const inserting =
+  "INSERT INTO ip_assignments (address, account_key, assigned_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING";
+
 export function createAssignmentRows(db: Database) {
   const all: Statement<[], IpAssignment> = db.prepare(`SELECT ${columns} ORDER BY s.address`);
   const one: Statement<[string], IpAssignment> = db.prepare(`SELECT ${columns} WHERE s.address = ?`);
@@ -26,14 +29,26 @@ export function createAssignmentRows(db: Database) {
       const owner = find(address)?.accountKey;
       return owner === undefined ? several.get()?.yes !== 1 : owner === accountKey;
     },
+    /** It belongs to another account. */
+    isAnothers(accountKey: number, address: string): boolean {
+      const owner = find(address)?.accountKey;
+      return owner !== undefined && owner !== accountKey;
+    },
+  };
+}
+
+/** An address that was put into a pool belongs to its account. */
+export function createAssignmentOfAdded(db: Database) {
+  const { several } = createAssignmentRows(db);
+  const insert = db.prepare(inserting);
+  return (accountKey: number, address: string, at: number): void => {
+    if (several()) insert.run(address, accountKey, at);
   };
 }
 
 export function createAssignmentWrites(db: Database) {
   const rows = createAssignmentRows(db);
-  const insert = db.prepare(
-    "INSERT INTO ip_assignments (address, account_key, assigned_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-  );
+  const insert = db.prepare(inserting);
   const remove = db.prepare("DELETE FROM ip_assignments WHERE address = ?");
   const poolOf: Statement<[string], { accountKey: number; account: string; poolKey: number }> = db.prepare(
     `SELECT p.account_key AS accountKey, a.name AS account, p.key AS poolKey FROM ip_addresses i
@@ -43,16 +58,6 @@ export function createAssignmentWrites(db: Database) {
   const touchPool = db.prepare("UPDATE ip_pools SET updated_at = ? WHERE key = ?");
 
   return {
-    isOwn: rows.isOwn,
-    /** It belongs to another account. */
-    isAnothers(accountKey: number, address: string): boolean {
-      const owner = rows.find(address)?.accountKey;
-      return owner !== undefined && owner !== accountKey;
-    },
-    /** An address that was put into a pool belongs to its account. */
-    assignAdded(accountKey: number, address: string, at: number): void {
-      if (rows.several()) insert.run(address, accountKey, at);
-    },
     assignAddress(arg: { accountKey: number; address: string; at: number }): AssignResult {
       const { accountKey, address, at } = arg;
       const before = rows.find(address);

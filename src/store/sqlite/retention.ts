@@ -101,9 +101,20 @@ export function createPurge(db: Database, audit: Pick<AuditWrites, "purge">) {
 
 const hasContent = (row: AgedMessage): boolean => row.contentKind !== null;
 
+type WalkOver = ReturnType<typeof createWalks>;
+
 /** The four walks: what they read, and what decides a row's age. */
 function createAgings(db: Database) {
   const walkOver = createWalks(db);
+  return {
+    ...createMessageWalks(db, walkOver),
+    events: createEventWalk(db, walkOver),
+    idempotency: createAnswerWalk(db, walkOver),
+  };
+}
+
+/** Over the same rows twice, since content and messages are kept for different times. */
+function createMessageWalks(db: Database, walkOver: WalkOver) {
   const message = `m.key, m.created_at AS at, m.size_bytes AS sizeBytes, m.content_kind AS contentKind, m.content_name AS contentName,
     count(r.key) AS recipients, total(r.attempts) AS attempts, total(r.due_at IS NOT NULL OR r.lease_owner IS NOT NULL) AS unsent,
     coalesce(max(r.updated_at), m.created_at) AS writtenAt`;
@@ -120,19 +131,6 @@ function createAgings(db: Database) {
   const pages = (row: AgedMessage): number =>
     row.contentKind === "inline" ? Math.ceil(row.sizeBytes / pageBytes) : 0;
 
-  const event = "e.seq AS key, e.account_key AS accountKey, e.received_at AS at";
-  const toFanOut = db.prepare("SELECT 1 FROM fan_outs WHERE account_key = ? AND event_seq = ?");
-  const deliveries: Statement<[number, number], { n: number }> = db.prepare(
-    `SELECT total(2 + (SELECT count(*) FROM delivery_attempts a WHERE a.endpoint_key = w.key AND a.event_seq = ?)) AS n
-     FROM endpoints w WHERE w.account_key = ?`,
-  );
-  const unsettled: Statement<[number, number], { pending: number | null; deadAt: number | null }> =
-    db.prepare(
-      `SELECT max(d.status = 'pending') AS pending, max(d.last_attempt_at) FILTER (WHERE d.status = 'dead_lettered') AS deadAt
-       FROM endpoints w CROSS JOIN deliveries d ON d.endpoint_key = w.key AND d.event_seq = ? WHERE w.account_key = ?`,
-    );
-  const answer = "i.message_key AS key, i.created_at AS at";
-
   return {
     content: walkOver<AgedMessage>({
       kind: "content",
@@ -144,29 +142,49 @@ function createAgings(db: Database) {
       ...messages,
       weight: (row) => 2 + 2 * row.recipients + row.attempts + pages(row),
     }),
-    events: walkOver<AgedEvent>({
-      kind: "events",
-      next: db.prepare(`SELECT ${event} FROM events e WHERE e.seq > ? ORDER BY e.seq LIMIT ?`),
-      of: db.prepare(`SELECT ${event} FROM json_each(?) j CROSS JOIN events e ON e.seq = j.value`),
-      weight: (row) => 4 + (deliveries.get(row.key, row.accountKey)?.n ?? 0),
-      since(row, now) {
-        const { pending, deadAt } = unsettled.get(row.key, row.accountKey) ?? {};
-        const waits = pending || toFanOut.get(row.accountKey, row.key) !== undefined;
-        return waits ? notBefore(row, now) : Math.max(row.at, deadAt ?? row.at);
-      },
-    }),
-    idempotency: walkOver<Aged>({
-      kind: "idempotency",
-      next: db.prepare(
-        `SELECT ${answer} FROM idempotency i WHERE i.message_key > ? ORDER BY i.message_key LIMIT ?`,
-      ),
-      of: db.prepare(
-        `SELECT ${answer} FROM json_each(?) j CROSS JOIN idempotency i ON i.message_key = j.value`,
-      ),
-      weight: () => 4,
-      since: (row) => row.at,
-    }),
   };
+}
+
+function createEventWalk(db: Database, walkOver: WalkOver) {
+  const event = "e.seq AS key, e.account_key AS accountKey, e.received_at AS at";
+  const toFanOut = db.prepare("SELECT 1 FROM fan_outs WHERE account_key = ? AND event_seq = ?");
+  const deliveries: Statement<[number, number], { n: number }> = db.prepare(
+    `SELECT total(2 + (SELECT count(*) FROM delivery_attempts a WHERE a.endpoint_key = w.key AND a.event_seq = ?)) AS n
+     FROM endpoints w WHERE w.account_key = ?`,
+  );
+  const unsettled: Statement<[number, number], { pending: number | null; deadAt: number | null }> =
+    db.prepare(
+      `SELECT max(d.status = 'pending') AS pending, max(d.last_attempt_at) FILTER (WHERE d.status = 'dead_lettered') AS deadAt
+       FROM endpoints w CROSS JOIN deliveries d ON d.endpoint_key = w.key AND d.event_seq = ? WHERE w.account_key = ?`,
+    );
+
+  return walkOver<AgedEvent>({
+    kind: "events",
+    next: db.prepare(`SELECT ${event} FROM events e WHERE e.seq > ? ORDER BY e.seq LIMIT ?`),
+    of: db.prepare(`SELECT ${event} FROM json_each(?) j CROSS JOIN events e ON e.seq = j.value`),
+    weight: (row) => 4 + (deliveries.get(row.key, row.accountKey)?.n ?? 0),
+    since(row, now) {
+      const { pending, deadAt } = unsettled.get(row.key, row.accountKey) ?? {};
+      const waits = pending || toFanOut.get(row.accountKey, row.key) !== undefined;
+      return waits ? notBefore(row, now) : Math.max(row.at, deadAt ?? row.at);
+    },
+  });
+}
+
+/** Answers that a used Idempotency-Key is given again. */
+function createAnswerWalk(db: Database, walkOver: WalkOver) {
+  const answer = "i.message_key AS key, i.created_at AS at";
+  return walkOver<Aged>({
+    kind: "idempotency",
+    next: db.prepare(
+      `SELECT ${answer} FROM idempotency i WHERE i.message_key > ? ORDER BY i.message_key LIMIT ?`,
+    ),
+    of: db.prepare(
+      `SELECT ${answer} FROM json_each(?) j CROSS JOIN idempotency i ON i.message_key = j.value`,
+    ),
+    weight: () => 4,
+    since: (row) => row.at,
+  });
 }
 
 /** The statements, each over many rows at once: what is left of their cost is that of the trees. */

@@ -3,6 +3,7 @@
 import { closeSync, openSync } from "node:fs";
 import { join } from "node:path";
 import type { Worker } from "node:worker_threads";
+import type { Database } from "better-sqlite3";
 import { systemClock } from "../../clock.ts";
 import type { Clock } from "../../clock.ts";
 import type { Owner } from "../../fairness.ts";
@@ -10,12 +11,13 @@ import type { IdMint } from "../../ids.ts";
 import type { Log } from "../../log.ts";
 import { startThread, type ThreadHandlers } from "../../thread.ts";
 import { createChanges } from "../changes.ts";
-import { createSpool } from "./spool.ts";
+import { createSpool, type Spool } from "./spool.ts";
 import { createBackups } from "./backups.ts";
+import { createCommits } from "./commits.ts";
+import { createCheckpoints } from "./engine/checkpoints.ts";
 import { asDamage, refuseLostDatabase } from "./engine/corruption.ts";
 import { createGroupCommit } from "./engine/group-commit.ts";
 import { createHeldLog } from "./engine/held-log.ts";
-import type { Commit } from "../interface/engine.ts";
 import { lockDirectory } from "./engine/lock.ts";
 import { migrate } from "./migrations.ts";
 import { databaseName, openReading, openWriting, prepareFiles } from "./engine/open.ts";
@@ -23,7 +25,7 @@ import type { ReaderReport } from "./engine/reader.ts";
 import { createReaderLink } from "./engine/reader-link.ts";
 import { noAccount } from "./engine/write-queue.ts";
 import type { WriterReport } from "./engine/writer.ts";
-import { createSpace } from "./engine/space.ts";
+import { createSpace, type Space } from "./engine/space.ts";
 import { remote } from "./remote.ts";
 import { prepareAtStart } from "./start.ts";
 import { refuseHalfRestored } from "./restore.ts";
@@ -33,8 +35,6 @@ import { keptTouches } from "./idempotent-write.ts";
 import { createLastPassed } from "./last-change.ts";
 import { prepareLookups, touches, type Commands, type Lists } from "./nouns.ts";
 import type { Store } from "../store.ts";
-import { checkpointAtBytes, restartAtBytes } from "./engine/wal.ts";
-import type { WalState } from "./engine/wal.ts";
 
 export interface StoreOptions {
   dataDir: string;
@@ -54,93 +54,44 @@ export interface StoreOptions {
 
 /** Throws StoreLocked where another process has the directory, SchemaRefused where its schema is not one of this program's, StoreDamaged where it cannot be read. */
 export async function openStore(options: StoreOptions): Promise<Store> {
-  const { dataDir, clock } = options;
+  const { dataDir, node, clock, minFreeShare, onLost } = options;
   const log = options.log.component("store");
   const lock = lockDirectory(dataDir);
   const path = join(dataDir, databaseName);
-  const closers: (() => void | Promise<void>)[] = [() => lock.release()];
-  const closeAll = async (): Promise<void> => {
-    for (let close = closers.pop(); close; close = closers.pop()) await close();
-  };
+  const closing = new AsyncDisposableStack();
+  closing.defer(() => lock.release());
   try {
-    refuseHalfRestored(dataDir);
-    prepareFiles(dataDir);
-    const spool = createSpool(join(dataDir, "spool"), (why) => space.noteRefusal(why));
-    // Beside SQLite's connections, for syncs: opened before and closed after them, since to close a descriptor of the file drops
-    // the locks that SQLite holds on it in this process (fcntl).
-    const databaseFile = openSync(path, "r");
-    closers.push(() => closeSync(databaseFile));
-    const setup = openWriting(path);
-    closers.push(() => void setup.close());
-    refuseLostDatabase(setup, spool, path);
-    migrate(setup, path);
-    const files = prepareAtStart(setup, { now: clock.now(), mint: options.mint, spool });
-    if (files > 0) log.info({ files }, "removed files that the last process left and no message names");
-
-    const listeners = new Set<(commit: Commit) => void>();
+    const probe = (): Promise<void> => write.probe(undefined);
+    const space = createSpace({ directory: dataDir, clock, minFreeShare, probe });
+    closing.defer(() => space.stop());
+    const { spool, databaseFile, setup } = openFiles({ ...options, log }, path, space, closing);
     const heldLog = createHeldLog();
-    let checkpointing = false;
-    const checkpoint = (wal: WalState): void => {
-      if (heldLog.held()) return; // of what is written during a backup nothing can be copied
-      if (checkpointing || wal.bytes - wal.copiedBytes < checkpointAtBytes || wal.bytes >= restartAtBytes)
-        return;
-      checkpointing = true;
-      reader
-        .checkpoint()
-        .catch((error: Error) =>
-          log.warn(
-            { detail: error.message },
-            "the checkpoint of the write-ahead log failed; it is tried again",
-          ),
-        )
-        .finally(() => (checkpointing = false));
-    };
     const changes = createChanges(clock, { ...touches, ...keptTouches(touches) });
+    const checkpoint = createCheckpoints({ heldLog, log, copy: () => reader.checkpoint() });
+    const commits = createCommits({ changes, space, checkpoint, log });
     const writer = createGroupCommit(
       { clock: systemClock, log, ownerOf, startWriter: writerThread(path, heldLog.shared) },
-      {
-        onWritten: (command, arg, result) => changes.note(command, arg, result),
-        onCommit(commit, wal) {
-          space.noteSuccess();
-          for (const listener of listeners) listener(commit);
-          checkpoint(wal);
-        },
-        onLost: options.onLost,
-        onRefusal(why, detail) {
-          log.error({ why, detail }, "the store could not write");
-          space.noteRefusal(why);
-        },
-      },
+      { ...commits.followUp, onLost },
     );
-    const write = remote<Commands>(writer.call);
-    closers.push(() => writer.close());
-    const reader = createReaderLink(log, (handlers) =>
-      startThread<ReaderReport>("reader-thread", import.meta.url, { path }, handlers),
-    );
-    const lists = remote<Lists>(reader.ask);
-    closers.push(() => reader.close());
+    closing.defer(() => writer.close());
+    const reader = createReaderLink(log, readerThread(path));
+    closing.defer(() => reader.close());
     const lookupsDb = openReading(path, 4096);
-    closers.push(() => void lookupsDb.close());
-    const space = createSpace({
-      directory: dataDir,
-      clock,
-      minFreeShare: options.minFreeShare,
-      probe: () => write.probe(undefined),
-    });
-    closers.push(() => space.stop());
-    closers.push(() => writer.drain());
-    const { minFreeShare } = options;
+    closing.defer(() => void lookupsDb.close());
+    closing.defer(() => writer.drain());
     const backups = createBackups({ dataDir, minFreeShare, spool, log, heldLog, databaseFile, clock });
+    const write = remote<Commands>(writer.call);
+    const lists = remote<Lists>(reader.ask);
     const lookups = prepareLookups(lookupsDb);
     const stats = createStatsCalls({ write, lists, lookups, space, clock, log });
-    closers.push(() => stats.stop());
-    closers.push(() => backups.stop());
+    closing.defer(() => stats.stop());
+    closing.defer(() => backups.stop());
     const [pragmas] = await Promise.all([writer.ready(), reader.ready()]);
     setup.close();
     return createCalls({
       path,
       pragmas,
-      node: options.node,
+      node,
       clock,
       write,
       call: writer.call,
@@ -154,13 +105,45 @@ export async function openStore(options: StoreOptions): Promise<Store> {
       writerAnswers: writer.answers,
       backups,
       stats,
-      listeners,
-      close: closeAll,
+      onCommit: commits.listen,
+      close: () => closing.disposeAsync(),
     });
   } catch (error) {
-    await closeAll();
+    await closing.disposeAsync();
     throw asDamage(error, path);
   }
+}
+
+interface OpenFiles {
+  spool: Spool;
+  /**
+   * Beside SQLite's connections, for syncs: opened before and closed after them, since to close a descriptor of the file drops
+   * the locks that SQLite holds on it in this process (fcntl).
+   */
+  databaseFile: number;
+  /** The connection that has made the schema; not needed once the threads have theirs. */
+  setup: Database;
+}
+
+/** The spool and the database under the lock: the one that was written, with this program's schema, and cleared up. */
+function openFiles(
+  { dataDir, clock, mint, log }: Pick<StoreOptions, "dataDir" | "clock" | "mint" | "log">,
+  path: string,
+  space: Pick<Space, "noteRefusal">,
+  closing: AsyncDisposableStack,
+): OpenFiles {
+  refuseHalfRestored(dataDir);
+  prepareFiles(dataDir);
+  const spool = createSpool(join(dataDir, "spool"), (why) => space.noteRefusal(why));
+  const databaseFile = openSync(path, "r");
+  closing.defer(() => closeSync(databaseFile));
+  const setup = openWriting(path);
+  closing.defer(() => void setup.close());
+  refuseLostDatabase(setup, spool, path);
+  migrate(setup, path);
+  const files = prepareAtStart(setup, { now: clock.now(), mint, spool });
+  if (files > 0) log.info({ files }, "removed files that the last process left and no message names");
+  return { spool, databaseFile, setup };
 }
 
 /** Starts the writer's thread; of use to who tests the group commit by itself. */
@@ -168,6 +151,11 @@ export const writerThread =
   (path: string, held?: SharedArrayBuffer) =>
   (handlers: ThreadHandlers<WriterReport>): Worker =>
     startThread<WriterReport>("writer-thread", import.meta.url, { path, held }, handlers);
+
+const readerThread =
+  (path: string) =>
+  (handlers: ThreadHandlers<ReaderReport>): Worker =>
+    startThread<ReaderReport>("reader-thread", import.meta.url, { path }, handlers);
 
 /** The account whose turn a call takes: a list is of one account, or of many and takes the turn of its first. */
 export function ownerOf(arg: unknown): Owner {

@@ -3,7 +3,7 @@
 import { statSync } from "node:fs";
 import type { Changes } from "../changes.ts";
 import type { BackupStore } from "../interface/backups.ts";
-import type { Commit, EngineStore } from "../interface/engine.ts";
+import type { EngineStore } from "../interface/engine.ts";
 import { storingText } from "../storable-text.ts";
 import type { Store } from "../store.ts";
 import { createByteCache, createRowCache } from "../cache.ts";
@@ -14,7 +14,7 @@ import type { createLastPassed } from "./last-change.ts";
 import { callsOf, type Commands, type Lists, type Lookups } from "./nouns.ts";
 import type { Common } from "./noun.ts";
 import type { Remote } from "./remote.ts";
-import { dropDeliveries } from "./webhook-deliveries.ts";
+import { dropDeliveries } from "./webhook-delivery-removal.ts";
 import { withIdempotency } from "./with-idempotency.ts";
 
 /** Enough for what is in flight; a message that is deferred is read back when its time comes. */
@@ -37,7 +37,7 @@ export interface CallParts extends Pick<Common, "node" | "clock" | "spool" | "st
   space: Space;
   writerAnswers: EngineStore["writerAnswers"];
   backups: BackupStore;
-  listeners: Set<(commit: Commit) => void>;
+  onCommit: EngineStore["onCommit"];
   close(): Promise<void>;
 }
 
@@ -68,7 +68,7 @@ export function createCalls(parts: CallParts): Store {
 }
 
 function engineCalls(parts: CallParts): Omit<EngineStore, "secret"> {
-  const { path, pragmas, clock, lastPassed, changes, space, listeners } = parts;
+  const { path, pragmas, clock, lastPassed, changes, space } = parts;
   let closed: Promise<void> | null = null;
   return {
     health: async () => ({
@@ -90,10 +90,7 @@ function engineCalls(parts: CallParts): Omit<EngineStore, "secret"> {
     },
     full: async () => space.full(),
     writerAnswers: parts.writerAnswers,
-    onCommit(listener) {
-      listeners.add(listener);
-      return () => void listeners.delete(listener);
-    },
+    onCommit: parts.onCommit,
     close: () => (closed ??= parts.close()),
   };
 }

@@ -1,17 +1,13 @@
 // Deliveries of events to endpoints. First attempts stand at due time 0, so that the index gives them in event order
-// before any retry; a delivery in flight is leased to a boot, and due only when it is given or taken back. Deliveries of a
-// deleted endpoint go in pieces, so that no transaction grows with a backlog.
+// before any retry; a delivery in flight is leased to a boot, and due only when it is given or taken back. What a deleted
+// endpoint left: webhook-delivery-removal.ts.
 import type { Database, Statement } from "better-sqlite3";
 import { counterMask } from "../../model/counters.ts";
 import { webhookFacts } from "../../model/facts.ts";
 import type { DeliveryResult, DueDelivery, LeasedDelivery } from "../../model/webhook-delivery.ts";
 import type { Tally } from "../batch-counters.ts";
-import { discardPiece, inPieces } from "../pieces.ts";
 import { leaseOver } from "./boots.ts";
-import type { Remote } from "./remote.ts";
 
-/** Attempts that one transaction deletes at most: they may have 4 KB each. */
-const attemptsPiece = 500;
 /** Attempts of one delivery, as the schedule has them. */
 const lastAttempt = 10;
 
@@ -24,10 +20,8 @@ const counted = {
   dead_lettered: counterMask(["attempts", "failed", "deadLettered"]),
 } as const satisfies Record<DeliveryResult["result"]["kind"], number>;
 
-export function createDeliveryWrites(db: Database, tally: Tally) {
-  const dropAll = db.prepare(
-    "DELETE FROM deliveries WHERE endpoint_key = @key AND event_seq IN (SELECT event_seq FROM deliveries WHERE endpoint_key = @key LIMIT @limit)",
-  );
+/** Claims what is due to one endpoint, each delivery with the number of its attempt, and puts back what came to no result. */
+export function createDeliveryLeases(db: Database) {
   const activeOf: Statement<[number], { accountKey: number }> = db.prepare(
     "SELECT account_key AS accountKey FROM endpoints WHERE key = ? AND active = 1",
   );
@@ -48,17 +42,6 @@ export function createDeliveryWrites(db: Database, tally: Tally) {
   const event: Statement<[number], { id: string; body: string }> = db.prepare(
     "SELECT id, body FROM events WHERE seq = ?",
   );
-  // Of an attempt whose lease was lost only a delivery counts.
-  const settle = db.prepare(
-    `UPDATE deliveries SET status = @state, attempts = min(attempts, ${lastAttempt}), due_at = @dueAt, lease_owner = NULL, last_attempt_at = @at, last_status = @status, duration_ms = @durationMs
-     WHERE endpoint_key = @endpointKey AND event_seq = @eventSeq AND ((lease_owner = @owner AND attempts = @attempt)
-       OR (@state = 'delivered' AND (due_at IS NOT NULL OR lease_owner IS NOT NULL)))`,
-  );
-  const keepFailure = db.prepare(
-    `INSERT OR REPLACE INTO delivery_attempts (endpoint_key, event_seq, attempted_at, attempt, status, response_status, error,
-       duration_ms, next_attempt_at, response_body)
-     VALUES (@endpointKey, @eventSeq, @startedAt, min(@attempt, ${lastAttempt}), @outcome, @status, @error, @durationMs, @dueAt, @responseBody)`,
-  );
   // A first attempt waits with the first ones again, a later one with the retries; it was last tried when its last failure was.
   const requeue = db.prepare(
     `UPDATE deliveries SET attempts = attempts - 1, lease_owner = NULL, due_at = iif(attempts = 1, 0, @dueAt), last_attempt_at =
@@ -69,28 +52,8 @@ export function createDeliveryWrites(db: Database, tally: Tally) {
     `UPDATE deliveries SET lease_owner = NULL, due_at = @dueAt
      WHERE endpoint_key = @endpointKey AND event_seq = @eventSeq AND attempts = @attempt AND lease_owner = @owner`,
   );
-  const dropAttempts = db.prepare(
-    `DELETE FROM delivery_attempts WHERE endpoint_key = @key AND (event_seq, attempted_at, attempt) IN
-       (SELECT event_seq, attempted_at, attempt FROM delivery_attempts WHERE endpoint_key = @key LIMIT ${attemptsPiece})`,
-  );
-  const noteSuccess = db.prepare(
-    "UPDATE endpoints SET last_success_at = ?, consecutive_failures = 0 WHERE key = ?",
-  );
-  const noteFailure = db.prepare(
-    "UPDATE endpoints SET last_failure_at = ?, consecutive_failures = consecutive_failures + 1 WHERE key = ?",
-  );
-
-  const count = createCount(db, tally);
 
   return {
-    /** A piece of what a deleted endpoint left; answers how many rows went. */
-    dropDeliveries(arg: { key: number }): number {
-      return dropAll.run({ key: arg.key, limit: discardPiece }).changes;
-    },
-    /** The same of its attempts. */
-    dropAttempts(arg: { key: number }): number {
-      return dropAttempts.run(arg).changes;
-    },
     claimDeliveries(arg: { owner: string; endpointKey: number; limit: number; now: number }): {
       deliveries: DueDelivery[];
       nextDueAt: number | null;
@@ -115,6 +78,36 @@ export function createDeliveryWrites(db: Database, tally: Tally) {
       }
       return { deliveries, nextDueAt: earliest.get(endpointKey)?.dueAt ?? null };
     },
+    requeueDeliveries(arg: { at: number; counted: boolean; deliveries: LeasedDelivery[] }): void {
+      const back = arg.counted ? requeueCounted : requeue;
+      for (const delivery of arg.deliveries) back.run({ ...delivery, dueAt: Math.max(1, arg.at) });
+    },
+  };
+}
+
+/** Writes what attempts came to. */
+export function createDeliverySettlement(db: Database, tally: Tally) {
+  // Of an attempt whose lease was lost only a delivery counts.
+  const settle = db.prepare(
+    `UPDATE deliveries SET status = @state, attempts = min(attempts, ${lastAttempt}), due_at = @dueAt, lease_owner = NULL, last_attempt_at = @at, last_status = @status, duration_ms = @durationMs
+     WHERE endpoint_key = @endpointKey AND event_seq = @eventSeq AND ((lease_owner = @owner AND attempts = @attempt)
+       OR (@state = 'delivered' AND (due_at IS NOT NULL OR lease_owner IS NOT NULL)))`,
+  );
+  const keepFailure = db.prepare(
+    `INSERT OR REPLACE INTO delivery_attempts (endpoint_key, event_seq, attempted_at, attempt, status, response_status, error,
+       duration_ms, next_attempt_at, response_body)
+     VALUES (@endpointKey, @eventSeq, @startedAt, min(@attempt, ${lastAttempt}), @outcome, @status, @error, @durationMs, @dueAt, @responseBody)`,
+  );
+  const noteSuccess = db.prepare(
+    "UPDATE endpoints SET last_success_at = ?, consecutive_failures = 0 WHERE key = ?",
+  );
+  const noteFailure = db.prepare(
+    "UPDATE endpoints SET last_failure_at = ?, consecutive_failures = consecutive_failures + 1 WHERE key = ?",
+  );
+
+  const count = createCount(db, tally);
+
+  return {
     settleDeliveries(results: DeliveryResult[]): void {
       for (const one of results) {
         const { result, ...rest } = one;
@@ -127,10 +120,6 @@ export function createDeliveryWrites(db: Database, tally: Tally) {
         const outcome = result.kind === "retry" ? "failed" : result.kind;
         keepFailure.run({ ...rest, dueAt, outcome, startedAt: rest.at - rest.durationMs });
       }
-    },
-    requeueDeliveries(arg: { at: number; counted: boolean; deliveries: LeasedDelivery[] }): void {
-      const back = arg.counted ? requeueCounted : requeue;
-      for (const delivery of arg.deliveries) back.run({ ...delivery, dueAt: Math.max(1, arg.at) });
     },
   };
 }
@@ -167,13 +156,4 @@ function createCount(db: Database, tally: Tally): (result: DeliveryResult) => vo
     const facts = webhookFacts(of.accountKey, of.test === 1, of.id);
     tally.counted.push({ facts, at, counters: counted[result.kind], times: 1 });
   };
-}
-
-/** What a deleted endpoint left. */
-export async function dropDeliveries(
-  ahead: Pick<Remote<ReturnType<typeof createDeliveryWrites>>, "dropDeliveries" | "dropAttempts">,
-  key: number,
-): Promise<void> {
-  await inPieces(() => ahead.dropDeliveries({ key }));
-  await inPieces(() => ahead.dropAttempts({ key }), attemptsPiece);
 }

@@ -13,9 +13,14 @@ import { noun, type Writing } from "./noun.ts";
 import { discardPiece, inPieces } from "../pieces.ts";
 import { endpoints as table } from "./schema/events.ts";
 import type { Sequences } from "./sequences.ts";
-import { createDeliveryTakeBack, createDeliveryWrites } from "./webhook-deliveries.ts";
+import {
+  createDeliveryLeases,
+  createDeliverySettlement,
+  createDeliveryTakeBack,
+} from "./webhook-deliveries.ts";
 import { createFanOutLookups, createFanOutWrites } from "./webhook-fan-out.ts";
 import { createDeliveryLists } from "./webhook-delivery-lists.ts";
+import { createDeliveryRemoval } from "./webhook-delivery-removal.ts";
 import { createReplay, type ReplayedPiece, type ReplayPiece } from "./webhook-replay.ts";
 
 const { placeholder } = sql;
@@ -164,8 +169,10 @@ export const webhooks = noun({
     const fanOut = createFanOutWrites(db, tally);
     return {
       ...createEndpointWrites(db, sequences, fanOut),
-      ...createDeliveryWrites(db, tally),
+      ...createDeliveryLeases(db),
+      ...createDeliverySettlement(db, tally),
       ...createDeliveryTakeBack(db),
+      ...createDeliveryRemoval(db),
       ...createReplay(db),
       ...fanOut,
     };

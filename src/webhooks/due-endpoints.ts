@@ -1,0 +1,85 @@
+// Which endpoints have deliveries that are due: the store is looked at after a commit, and when the earliest due time has
+// come. Where many endpoints have events, commits have it look less often.
+import type { Store } from "../store/store.ts";
+import type { DeliveryClaims } from "./claims.ts";
+import type { EndpointQueues } from "./endpoint-queues.ts";
+import type { Work } from "./work.ts";
+import type { Writes } from "./writes.ts";
+
+export interface DueEndpoints {
+  /** Looks now; again where a look is under way. */
+  look(): void;
+  /** Something was committed: looks now, or as soon as the last look is long enough ago. */
+  kick(): void;
+}
+
+export interface DueEndpointsDeps {
+  store: Pick<Store, "endpointsDue">;
+  /** Milliseconds since the epoch, by a clock that never goes back. */
+  time(): number;
+  queues: Pick<EndpointQueues, "of" | "closeIdle">;
+  claims: Pick<DeliveryClaims, "fill">;
+  writes: Pick<Writes, "holding" | "refused">;
+  work: Work;
+  /** `look` is to be called then. */
+  wakeAt(dueAt: number): void;
+}
+
+/** At least this often the store is looked at: others resume endpoints. */
+export const longestSleepMs = 30_000;
+
+/**
+ * Where more endpoints than that have events, commits have it look less often: a look costs a seek for each of them, and
+ * there are a hundred commits a second. So looks take a fiftieth of the loop.
+ */
+const fewEndpoints = 10;
+const lookMsPerEndpoint = 0.5;
+
+export function createDueEndpoints(deps: DueEndpointsDeps): DueEndpoints {
+  const { store, time, queues, claims, writes, work, wakeAt } = deps;
+  let looking = false;
+  let lookAgain = false;
+  /** A commit before that waits until then to be looked at. */
+  let nextLookAt = -Infinity;
+
+  const look = (): void => {
+    if (!work.running() || writes.holding()) return;
+    if (looking) {
+      lookAgain = true;
+      return;
+    }
+    looking = true;
+    work.track(
+      lookOnce()
+        .catch((error: unknown) => writes.refused(error, "looking for due webhooks"))
+        .finally(looked),
+    );
+  };
+
+  const looked = (): void => {
+    looking = false;
+    if (!lookAgain) return;
+    lookAgain = false;
+    look();
+  };
+
+  const lookOnce = async (): Promise<void> => {
+    const due = await store.endpointsDue();
+    const now = time();
+    nextLookAt = due.length > fewEndpoints ? now + Math.ceil(due.length * lookMsPerEndpoint) : now;
+    for (const { endpointKey, accountKey, dueAt } of due) {
+      if (dueAt > now) wakeAt(dueAt);
+      else claims.fill(queues.of(endpointKey, accountKey, now), true);
+    }
+    queues.closeIdle(now);
+    wakeAt(now + longestSleepMs);
+  };
+
+  return {
+    look,
+    kick() {
+      if (time() >= nextLookAt) look();
+      else wakeAt(nextLookAt);
+    },
+  };
+}
