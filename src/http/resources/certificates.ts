@@ -5,7 +5,7 @@ import { isoTime, isoTimeOrNull } from "../../clock.ts";
 import type { Config, ListenAddress } from "../../config.ts";
 import { Refusal } from "../../errors.ts";
 import { certificateSources } from "../../model/tls.ts";
-import type { CertificateState } from "../../tls/tls.ts";
+import type { CertificateState } from "../../tls/states.ts";
 import { timestamp } from "../../value-schemas.ts";
 import type { RouteDeps } from "../deps.ts";
 import { json, route, type Route } from "../route.ts";
