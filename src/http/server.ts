@@ -3,22 +3,19 @@
 // order in which listeners come and go.
 import { createBuckets } from "../access/buckets.ts";
 import { createNetworks } from "../access/networks.ts";
-import { Refusal } from "../errors.ts";
 import type { Service } from "../service.ts";
 import { listenOnSocket } from "./admin-socket.ts";
-import { createApp, strictTransport, type AppDeps } from "./app.ts";
+import { createApp, type AppDeps } from "./app.ts";
 import type { HttpDeps } from "./deps.ts";
 import { createBodyMemory } from "./body-memory.ts";
 import { createLargeBodies } from "./large-bodies.ts";
 import { connectionRule, createConnections } from "./connections.ts";
 import { createInFlight } from "./idempotency.ts";
-import { emptyBucket } from "./middleware/rates.ts";
-import { apiVersion } from "./middleware/request.ts";
 import { affordableConnections } from "../open-files.ts";
-import { renderProblem } from "./problem.ts";
 import { metricsRoutes } from "./resources/metrics.ts";
 import { allRoutes } from "./routes.ts";
-import { listen, rawResponse, type Listener } from "./listener.ts";
+import { listen, type Listener } from "./listener.ts";
+import { createMalformed } from "./malformed.ts";
 import { createStreams } from "./streams.ts";
 import { createTrackingEndpoints } from "./tracking.ts";
 
@@ -81,31 +78,13 @@ export function createHttp(deps: HttpDeps): Http {
     maintenance: deps.maintenance,
   };
 
-  /** What never became a request still gets the form and the headers of every other answer. */
-  const malformed = (status: number, ip: string): string => {
-    const requestId = deps.mint("req", clock.now());
-    const limit = buckets.takeSource("unauthenticated", ip);
-    const refusal = limit.allowed ? refusalOfStatus(status) : emptyBucket(limit);
-    const reply = renderProblem(refusal, {
-      requestId,
-      path: "",
-      publicUrl: config.publicUrl,
-      acceptsProblem: limit.allowed,
-      status: limit.allowed ? status : refusal.status,
-    });
-    const headers = {
-      ...reply.headers,
-      "x-request-id": requestId,
-      "x-api-version-used": apiVersion,
-      "x-content-type-options": "nosniff",
-      ...(certificates ? { "strict-transport-security": strictTransport } : {}),
-      "x-ratelimit-limit": String(limit.limit),
-      "x-ratelimit-remaining": String(limit.remaining),
-      "x-ratelimit-reset": String(limit.resetAt),
-      "x-ratelimit-bucket": limit.bucket,
-    };
-    return rawResponse(reply.status, headers, reply.body);
-  };
+  const malformed = createMalformed({
+    buckets,
+    clock,
+    mint: deps.mint,
+    publicUrl: config.publicUrl,
+    hasTls: certificates !== null,
+  });
 
   const stop = async (): Promise<void> => {
     draining = true;
@@ -153,13 +132,3 @@ export function createHttp(deps: HttpDeps): Http {
     stop,
   };
 }
-
-function refusalOfStatus(status: number): Refusal {
-  if (status === 503) return new Refusal("service_overloaded", "There are too many connections right now.");
-  return new Refusal("invalid_request", malformedText[status] ?? "The request is not valid HTTP/1.1.");
-}
-
-const malformedText: Record<number, string> = {
-  408: "The request did not arrive in time.",
-  431: "The request's header is too large.",
-};
