@@ -49,42 +49,14 @@ const quietFailures = 1;
 /** Throws an Error in plain words where the configured files are unusable. */
 export async function openTls(deps: TlsDeps): Promise<Tls> {
   const { config, clock, log } = deps;
-  const { tls, dataDir } = config;
+  const { tls } = config;
   const hostname = config.hostname.toLowerCase();
-  const folder = join(dataDir, "tls");
+  const folder = join(config.dataDir, "tls");
   const listeners = new Set<(trouble: CertificateTrouble) => void>();
   const tell = (trouble: CertificateTrouble): void => {
     for (const listener of listeners) listener(trouble);
   };
-  const certificates =
-    tls.mode === "off"
-      ? null
-      : await openCertificates({ config: tls, dataDir, hostname, altNames: [], clock, log });
-  const tracking =
-    certificates === null
-      ? null
-      : createNameCertificates({
-          files: tls.trackingCertificates,
-          folder,
-          acme: tls.mode === "acme",
-          isName: deps.isTrackingName,
-          clock,
-          log,
-        });
-  const acme =
-    tls.mode !== "acme"
-      ? null
-      : await openAcme({
-          ...deps,
-          folder,
-          async onIssued({ name, account }) {
-            if (account === null) await certificates?.reload();
-            else tracking?.forget(name);
-          },
-          onFailed({ failures, ...failure }) {
-            if (failure.isHost && failures > quietFailures) tell(failure);
-          },
-        });
+  const { certificates, tracking, acme } = await openSources(deps, folder, tell);
   const files = createFileWatch(hostname, certificates, tell);
 
   const install = createInstall({ config: tls, hostname, folder, certificates, clock });
@@ -136,6 +108,43 @@ export async function openTls(deps: TlsDeps): Promise<Tls> {
     install,
     addresses: () => acme?.addresses() ?? [],
   };
+}
+
+/** Where certificates come from with this tls.mode; null is what it does not have. */
+async function openSources(deps: TlsDeps, folder: string, tell: (trouble: CertificateTrouble) => void) {
+  const { config, clock, log } = deps;
+  const { tls, dataDir } = config;
+  const hostname = config.hostname.toLowerCase();
+  const certificates =
+    tls.mode === "off"
+      ? null
+      : await openCertificates({ config: tls, dataDir, hostname, altNames: [], clock, log });
+  const tracking =
+    certificates === null
+      ? null
+      : createNameCertificates({
+          files: tls.trackingCertificates,
+          folder,
+          acme: tls.mode === "acme",
+          isName: deps.isTrackingName,
+          clock,
+          log,
+        });
+  const acme =
+    tls.mode !== "acme"
+      ? null
+      : await openAcme({
+          ...deps,
+          folder,
+          async onIssued({ name, account }) {
+            if (account === null) await certificates?.reload();
+            else tracking?.forget(name);
+          },
+          onFailed({ failures, ...failure }) {
+            if (failure.isHost && failures > quietFailures) tell(failure);
+          },
+        });
+  return { certificates, tracking, acme };
 }
 
 /** A renewal that replaces two files is half done for a moment: of a problem that a second look finds too, the operator hears, once. */
