@@ -29,26 +29,11 @@ export interface Http extends Service {
 
 export function createHttp(deps: HttpDeps): Http {
   const { config, certificates, clock, log, store } = deps;
-  const streams = createStreams();
-  const buckets = createBuckets(clock, config.limits.rates);
-  const trustedProxies = createNetworks(config.http.trustedProxies);
-  const connections = createConnections({
-    clock,
-    log,
-    isProxy: (ip) => ip === "" || trustedProxies.has(ip),
-    rule: { ...connectionRule, total: affordableConnections(connectionRule.total, 1 / 2) },
-  });
-  const metricsConnections = createConnections({
-    clock,
-    log,
-    isProxy: () => false,
-    rule: { ...connectionRule, total: mostScrapers },
-  });
-  const largeBodies = createLargeBodies({ clock, log });
+  const shared = createShared(deps);
+  const { buckets, connections, streams, largeBodies, trustedProxies, transport } = shared;
   let listeners: { name: string; listener: Listener }[] = [];
   let draining = false;
 
-  const transport = certificates ? "tls" : config.http.trustedProxies.length > 0 ? "proxy" : "local";
   const tracking = createTrackingEndpoints({
     ...deps.tracking,
     store,
@@ -61,19 +46,13 @@ export function createHttp(deps: HttpDeps): Http {
   });
 
   const appDeps: AppDeps = {
+    ...shared,
     store,
     access: deps.access,
-    buckets,
-    bodies: createBodyMemory(clock),
-    largeBodies,
-    connections,
-    inFlight: createInFlight(),
     clock,
     log,
     mint: deps.mint,
     publicUrl: config.publicUrl,
-    trustedProxies,
-    transport,
     draining: () => draining,
     maintenance: deps.maintenance,
   };
@@ -120,7 +99,7 @@ export function createHttp(deps: HttpDeps): Http {
         });
         const metrics = createApp("admin", metricsRoutes(deps), appDeps);
         for (const address of config.metrics.listen) {
-          const own = { ...base, app: metrics, connections: metricsConnections };
+          const own = { ...base, app: metrics, connections: shared.scrapers };
           const bound = "path" in address ? listenOnSocket(address.path, own) : listen(address, own);
           listeners.push({ name: "metrics", listener: await bound });
         }
@@ -131,4 +110,31 @@ export function createHttp(deps: HttpDeps): Http {
     },
     stop,
   };
+}
+
+/** What the requests of all listeners share. */
+function createShared({ config, certificates, clock, log }: HttpDeps) {
+  const trustedProxies = createNetworks(config.http.trustedProxies);
+  return {
+    streams: createStreams(),
+    buckets: createBuckets(clock, config.limits.rates),
+    bodies: createBodyMemory(clock),
+    largeBodies: createLargeBodies({ clock, log }),
+    inFlight: createInFlight(),
+    connections: createConnections({
+      clock,
+      log,
+      isProxy: (ip) => ip === "" || trustedProxies.has(ip),
+      rule: { ...connectionRule, total: affordableConnections(connectionRule.total, 1 / 2) },
+    }),
+    /** Connections to metrics.listen. */
+    scrapers: createConnections({
+      clock,
+      log,
+      isProxy: () => false,
+      rule: { ...connectionRule, total: mostScrapers },
+    }),
+    trustedProxies,
+    transport: certificates ? "tls" : config.http.trustedProxies.length > 0 ? "proxy" : "local",
+  } as const;
 }
