@@ -2,9 +2,10 @@
 // up to 32 attempts in flight (endpoint-queues.ts), so that one that hangs delays no other. Within a queue first attempts
 // start in event order, before retries. No more is claimed than there is a slot for; the attempt number and its lease are
 // on disk before the attempt, so a crash loses none: the next start takes them back. While results cannot be written
-// nothing is claimed. One timer wakes for the earliest due time of all (wake-timer.ts). A fault that one endpoint brings
+// nothing is claimed. Of a failing endpoint (endpoint-queues.ts) events wait untried and unclaimed. One timer wakes for the earliest due time of all (wake-timer.ts). A fault that one endpoint brings
 // out is logged, and that endpoint paused for a while.
 import { forwardTime, type Clock, type Timer } from "../clock.ts";
+import { createTurns } from "../fairness/turns.ts";
 import type { Log } from "../log.ts";
 import type { DeliveryResult, LeasedDelivery } from "../model/webhook-delivery.ts";
 import type { Endpoint } from "../model/webhook.ts";
@@ -12,7 +13,7 @@ import { StoreUnavailable } from "../store/store.ts";
 import type { Store } from "../store/store.ts";
 import { createDeliveryAttempts } from "./attempts.ts";
 import type { EndpointQueue } from "./endpoint-queues.ts";
-import { createEndpointQueues } from "./endpoint-queues.ts";
+import { createEndpointQueues, isFailing } from "./endpoint-queues.ts";
 import type { Post } from "./post.ts";
 import type { DeadLetter, Requeued } from "./results.ts";
 import { createResultWriter } from "./results.ts";
@@ -40,6 +41,8 @@ export interface DispatcherDeps {
 export interface Dispatcher {
   start(): void;
   kick(): void;
+  /** The endpoint may have been repaired, resumed or moved: its events are tried now. */
+  retryNow(endpointKey: number): void;
   stop(): Promise<void>;
 }
 
@@ -53,6 +56,8 @@ const storeRetryMs = 1000;
 const fewEndpoints = 10;
 const lookMsPerEndpoint = 0.5;
 const stopGraceMs = 3000;
+/** Attempts that begin in a turn of the loop, of all accounts: hundreds at once would hold up all else that waits for it. */
+const attemptsPerTurn = 16;
 /** An endpoint that brings out a fault of this program is paused for so long, and its delivery due again after it. */
 const faultPauseMs = 30_000;
 
@@ -121,9 +126,15 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     const due = await store.endpointsDue();
     const now = time();
     nextLookAt = due.length > fewEndpoints ? now + Math.ceil(due.length * lookMsPerEndpoint) : now;
-    for (const { endpointKey, accountKey, dueAt } of due) {
-      if (dueAt > now) wakeAt(dueAt);
-      else fill(queues.of(endpointKey, accountKey, now), true);
+    for (const { endpointKey, accountKey, dueAt, retryAt, failures } of due) {
+      if (dueAt > now) {
+        wakeAt(dueAt);
+        continue;
+      }
+      const queue = queues.of(endpointKey, accountKey, now, failures);
+      const nextAt = Math.min(queues.beginAt(queue), retryAt ?? Infinity);
+      if (nextAt > now) wakeAt(nextAt);
+      else fill(queue, true);
     }
     queues.closeIdle(now);
     wakeAt(now + longestSleepMs);
@@ -139,10 +150,14 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   const attempts = createDeliveryAttempts({
     ...deps,
     queues,
+    turns: createTurns({ clock, pieces: attemptsPerTurn, everyMs: 0 }),
     time,
     track,
     running: () => running,
-    onSlotFree: (queue) => fill(queue, false),
+    onSlotFree(queue) {
+      if (isFailing(queue)) wakeAt(queues.beginAt(queue));
+      fill(queue, false);
+    },
     onFault(queue, delivery, error) {
       pauseAfterFault(queue, error);
       requeueAfterFault([delivery]);
@@ -196,15 +211,19 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   const claim = async (queue: EndpointQueue): Promise<void> => {
     queue.more = false;
     const now = time();
-    const limit = queues.freeSlots(queue);
+    const mayBegin = queues.beginAt(queue) <= now;
+    // Of a failing endpoint's events one is tried; what has begun keeps to its schedule, and is claimed after it.
+    const probes = mayBegin && isFailing(queue);
+    const limit = probes ? 1 : queues.freeSlots(queue);
     queues.take(queue, limit);
     try {
       const { key: endpointKey, accountKey } = queue;
-      const claimed = await store.claimDeliveries({ owner, accountKey, endpointKey, limit, now });
+      const wanted = { owner, accountKey, endpointKey, limit, now, retriesOnly: !mayBegin };
+      const claimed = await store.claimDeliveries(wanted);
       const { deliveries, nextDueAt } = claimed;
       if (nextDueAt !== null && nextDueAt > now) wakeAt(nextDueAt);
       if (deliveries.length === 0) return;
-      queue.more ||= nextDueAt !== null && nextDueAt <= now;
+      queue.more ||= probes || (nextDueAt !== null && nextDueAt <= now);
       // Read after the claim: the secret and URL of now, and nothing for an endpoint that is gone or paused.
       const endpoint = await store.endpointByKey(queue.key).catch((error: unknown) => {
         requeueAfterFault(deliveries);
@@ -238,6 +257,10 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   return {
     start() {
       running = true;
+      look();
+    },
+    retryNow(endpointKey) {
+      queues.probeNow(endpointKey);
       look();
     },
     kick() {
