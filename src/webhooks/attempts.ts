@@ -45,11 +45,7 @@ export function createDeliveryAttempts(deps: DeliveryAttemptsDeps): DeliveryAtte
   const { queues, post, turns, scheduleMs, time, log } = deps;
   let cutShort = false;
 
-  const attempt = async (
-    queue: EndpointQueue,
-    endpoint: Endpoint,
-    delivery: DueDelivery,
-  ): Promise<Came> => {
+  const attempt = async (queue: EndpointQueue, endpoint: Endpoint, delivery: DueDelivery): Promise<Came> => {
     await new Promise<void>((begin) => turns(queue.accountKey, begin));
     const event = { id: delivery.eventId, body: delivery.body };
     const connect = () => queues.connect(queue, endpoint);
