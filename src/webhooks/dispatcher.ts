@@ -2,8 +2,9 @@
 // up to 32 attempts in flight (endpoint-queues.ts), so that one that hangs delays no other. Within a queue first attempts
 // start in event order, before retries. No more is claimed than there is a slot for; the attempt number and its lease are
 // on disk before the attempt, so a crash loses none: the next start takes them back. While results cannot be written
-// nothing is claimed. Of a failing endpoint (endpoint-queues.ts) events wait untried and unclaimed. One timer wakes for the earliest due time of all (wake-timer.ts). A fault that one endpoint brings
-// out is logged, and that endpoint paused for a while.
+// nothing is claimed. Of a failing endpoint (endpoint-queues.ts) events wait untried and unclaimed. One timer wakes for the
+// earliest due time of all (wake-timer.ts). A fault that one endpoint brings out is logged, and that endpoint paused for a
+// while.
 import { forwardTime, type Clock, type Timer } from "../clock.ts";
 import { createTurns } from "../fairness/turns.ts";
 import type { Log } from "../log.ts";
@@ -215,6 +216,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     // Of a failing endpoint's events one is tried; what has begun keeps to its schedule, and is claimed after it.
     const probes = mayBegin && isFailing(queue);
     const limit = probes ? 1 : queues.freeSlots(queue);
+    if (probes) queue.probeAt = now;
     queues.take(queue, limit);
     try {
       const { key: endpointKey, accountKey } = queue;

@@ -23,6 +23,8 @@ const idleMs = 60_000;
 /** A failing endpoint's next event is tried after a rest as long as it has been failing, within these. */
 const shortestRestMs = 500;
 const longestRestMs = 5_000;
+/** A `probeAt` that waits for no attempt under way either: that may hang where the endpoint was. */
+const atOnce = -Infinity;
 /** Of an endpoint that fails en masse a sample of its answers is kept, so that it cannot fill the disk with them. */
 const mostAnswers = 100;
 const answersPerSecond = 1;
@@ -150,11 +152,11 @@ export function createEndpointQueues(post: Pick<Post, "open">): EndpointQueues {
     },
     beginAt(queue) {
       if (!isFailing(queue)) return -Infinity;
-      return queue.flights.size > 0 ? Infinity : queue.probeAt;
+      return queue.flights.size > 0 && queue.probeAt !== atOnce ? Infinity : queue.probeAt;
     },
     probeNow(key) {
       const queue = queues.get(key);
-      if (queue) queue.probeAt = -Infinity;
+      if (queue) queue.probeAt = atOnce;
     },
     take({ accountKey }, slots) {
       taken += slots;

@@ -93,6 +93,19 @@ test("an endpoint that is said to be repaired is tried at once", async () => {
   expect(begun(tried)).toBe(100);
 });
 
+test("an endpoint that is said to be repaired is tried at once, though an attempt hangs there", async () => {
+  const { store, started, dispatcher } = bench();
+  store.addEndpoint({ key: 1, url: "https://one.example/", secret, consecutiveFailures: 12 });
+  store.record(1, 5);
+  dispatcher.start();
+  await settle();
+  dispatcher.retryNow(1);
+  await settle();
+  dispatcher.kick();
+  await settle();
+  expect(started.map(({ event }) => event)).toEqual(["evt_1", "evt_2"]);
+});
+
 test("an endpoint that was failing before a start gets one event, and nothing more until that ended", async () => {
   const { store, started, dispatcher } = bench();
   store.addEndpoint({ key: 1, url: "https://one.example/", secret, consecutiveFailures: 12 });
