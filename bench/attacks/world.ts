@@ -98,6 +98,8 @@ async function start({ dnsPort, smtpPort, hooksPort, certificate, key }: WorldSt
     { cert: readFileSync(certificate), key: readFileSync(key) },
     (req, res) => {
       if (req.url?.startsWith("/slow")) return void req.resume(); // never answered
+      const status = req.url?.startsWith("/fail") ? 500 : 200;
+      if (req.url !== "/a") return void req.resume().on("end", () => res.writeHead(status).end());
       const chunks: Buffer[] = [];
       req.on("data", (chunk: Buffer) => chunks.push(chunk));
       req.on("end", () => {

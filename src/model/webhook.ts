@@ -11,6 +11,9 @@ export type WebhookFormat = (typeof webhookFormats)[number];
 /** The `eventMask` of an endpoint that gets every type of event: all bits are set, those of types to come too. */
 export const everyEvent = -1;
 
+/** An endpoint is failing after so many attempts in a row that failed: until one succeeds, its events wait and one is tried at a time. */
+export const failingAfter = 10;
+
 export interface Endpoint {
   key: number;
   id: string; // whk_…
@@ -29,6 +32,8 @@ export interface Endpoint {
   lastSuccessAt: number | null;
   lastFailureAt: number | null;
   consecutiveFailures: number;
+  /** When those became `failingAfter`; null: it is not failing. */
+  failingSince: number | null;
   format: WebhookFormat;
 }
 

@@ -4,7 +4,8 @@ import type { Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
 import type { DueDelivery } from "../model/webhook-delivery.ts";
 import type { Endpoint } from "../model/webhook.ts";
-import type { EndpointQueue, EndpointQueues } from "./endpoint-queues.ts";
+import type { Turns } from "../fairness/turns.ts";
+import type { Came, EndpointQueue, EndpointQueues } from "./endpoint-queues.ts";
 import type { Answer, Post } from "./post.ts";
 import { resultOf, type Finished } from "./results.ts";
 import { maxAttempts } from "./schedule.ts";
@@ -20,6 +21,8 @@ export interface DeliveryAttempts {
 export interface DeliveryAttemptsDeps {
   queues: EndpointQueues;
   post: Post;
+  /** When an account's next attempt may begin. */
+  turns: Turns;
   scheduleMs: readonly number[];
   clock: Clock;
   /** Milliseconds since the epoch, by a clock that never goes back. */
@@ -34,25 +37,22 @@ export interface DeliveryAttemptsDeps {
   onAttempt?(endpoint: Endpoint, result: Finished["result"]["result"]["kind"]): void;
 }
 
-/** An attempt without an answer keeps its slot for so long: a dead endpoint refuses at once, and each attempt is written. */
-const unansweredMs = 500;
+/** An attempt without an answer, or at a failing endpoint, keeps its slot for so long: a dead one refuses at once, and each attempt is written. */
+const slotRestMs = 500;
 
 export function createDeliveryAttempts(deps: DeliveryAttemptsDeps): DeliveryAttempts {
-  const { queues, post, scheduleMs, time, log } = deps;
+  const { queues, post, turns, scheduleMs, time, log } = deps;
   let cutShort = false;
 
-  /** Whether there was an answer, of whatever kind. */
-  const attempt = async (
-    queue: EndpointQueue,
-    endpoint: Endpoint,
-    delivery: DueDelivery,
-  ): Promise<boolean> => {
+  const attempt = async (queue: EndpointQueue, endpoint: Endpoint, delivery: DueDelivery): Promise<Came> => {
+    await new Promise<void>((begin) => turns(queue.accountKey, begin));
     const event = { id: delivery.eventId, body: delivery.body };
     const connect = () => queues.connect(queue, endpoint);
     const answer = await post.post(connect, endpoint, event, delivery.attempt);
     // An attempt that was cut short proves nothing: the next start takes it back, and it is made again.
     if (answer.delivered || !cutShort) finish(queue, endpoint, delivery, answer);
-    return answer.status !== null;
+    if (answer.delivered) return "delivered";
+    return answer.status === null ? "unanswered" : "refused";
   };
 
   const finish = (queue: EndpointQueue, endpoint: Endpoint, delivery: DueDelivery, answer: Answer): void => {
@@ -73,16 +73,16 @@ export function createDeliveryAttempts(deps: DeliveryAttemptsDeps): DeliveryAtte
     deps.onFinished(finished);
   };
 
-  const ended = (queue: EndpointQueue, delivery: DueDelivery, answered: boolean): void => {
+  const ended = (queue: EndpointQueue, delivery: DueDelivery, came: Came): void => {
     const free = (): void => {
       queues.take(queue, -1);
       deps.onSlotFree(queue);
     };
     queue.flights.delete(delivery.eventSeq);
-    queues.ended(queue, answered);
-    if (answered || !deps.work.running()) return free();
+    const rests = queues.ended(queue, came, time());
+    if (!rests || !deps.work.running()) return free();
     queue.cooling += 1;
-    deps.clock.after(unansweredMs, () => {
+    deps.clock.after(slotRestMs, () => {
       queue.cooling -= 1;
       free();
     });
@@ -102,11 +102,11 @@ export function createDeliveryAttempts(deps: DeliveryAttemptsDeps): DeliveryAtte
       queues.take(queue, 1);
       deps.work.track(
         attempt(queue, endpoint, current)
-          .catch((error: unknown) => {
+          .catch((error: unknown): Came => {
             deps.onFault(queue, current, error);
-            return true;
+            return "fault";
           })
-          .then((answered) => ended(queue, current, answered)),
+          .then((came) => ended(queue, current, came)),
       );
     },
     cutShort: () => void (cutShort = true),

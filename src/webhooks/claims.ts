@@ -4,7 +4,7 @@
 import type { Log } from "../log.ts";
 import { StoreUnavailable, type Store } from "../store/store.ts";
 import type { DeliveryAttempts } from "./attempts.ts";
-import type { EndpointQueue, EndpointQueues } from "./endpoint-queues.ts";
+import { isFailing, type EndpointQueue, type EndpointQueues } from "./endpoint-queues.ts";
 import type { Work } from "./work.ts";
 import { faultPauseMs, type Writes } from "./writes.ts";
 
@@ -63,15 +63,20 @@ export function createDeliveryClaims(deps: DeliveryClaimsDeps): DeliveryClaims {
   const claim = async (queue: EndpointQueue): Promise<void> => {
     queue.more = false;
     const now = time();
-    const limit = queues.freeSlots(queue);
+    const mayBegin = queues.beginAt(queue) <= now;
+    // Of a failing endpoint's events one is tried; what has begun keeps to its schedule, and is claimed after it.
+    const probes = mayBegin && isFailing(queue);
+    const limit = probes ? 1 : queues.freeSlots(queue);
+    if (probes) queue.probeAt = now;
     queues.take(queue, limit);
     try {
       const { key: endpointKey, accountKey } = queue;
-      const claimed = await store.claimDeliveries({ owner, accountKey, endpointKey, limit, now });
+      const wanted = { owner, accountKey, endpointKey, limit, now, retriesOnly: !mayBegin };
+      const claimed = await store.claimDeliveries(wanted);
       const { deliveries, nextDueAt } = claimed;
       if (nextDueAt !== null && nextDueAt > now) wakeAt(nextDueAt);
       if (deliveries.length === 0) return;
-      queue.more ||= nextDueAt !== null && nextDueAt <= now;
+      queue.more ||= probes || (nextDueAt !== null && nextDueAt <= now);
       // Read after the claim: the secret and URL of now, and nothing for an endpoint that is gone or paused.
       const endpoint = await store.endpointByKey(queue.key).catch((error: unknown) => {
         writes.requeueAfterFault(deliveries);

@@ -2,9 +2,11 @@
 // slots (claims.ts), attempted (attempts.ts) and settled (writes.ts, results.ts). Each endpoint has a queue of its own with up to 32
 // attempts in flight (endpoint-queues.ts), so that one that hangs delays no other. Within a queue first attempts start in
 // event order, before retries. The attempt number and its lease are on disk before the attempt, so a crash loses none: the
-// next start takes them back. While results cannot be written nothing is claimed. One timer wakes for
+// next start takes them back. While results cannot be written nothing is claimed. Of a failing endpoint
+// events wait untried and unclaimed. One timer wakes for
 // the earliest due time of all (wake-timer.ts).
 import { forwardTime, type Clock } from "../clock.ts";
+import { createTurns } from "../fairness/turns.ts";
 import type { Log } from "../log.ts";
 import type { DeliveryResult } from "../model/webhook-delivery.ts";
 import type { Endpoint } from "../model/webhook.ts";
@@ -12,7 +14,7 @@ import type { Store } from "../store/store.ts";
 import { createDeliveryAttempts } from "./attempts.ts";
 import { createDeliveryClaims } from "./claims.ts";
 import { createDueEndpoints, longestSleepMs } from "./due-endpoints.ts";
-import { createEndpointQueues } from "./endpoint-queues.ts";
+import { createEndpointQueues, isFailing } from "./endpoint-queues.ts";
 import type { Post } from "./post.ts";
 import type { DeadLetter } from "./results.ts";
 import { createWakeTimer } from "./wake-timer.ts";
@@ -41,10 +43,14 @@ export interface DispatcherDeps {
 export interface Dispatcher {
   start(): void;
   kick(): void;
+  /** The endpoint may have been repaired, resumed or moved: its events are tried now. */
+  retryNow(endpointKey: number): void;
   stop(): Promise<void>;
 }
 
 const stopGraceMs = 3000;
+/** Attempts that begin in a turn of the loop, of all accounts: hundreds at once would hold up all else that waits for it. */
+const attemptsPerTurn = 16;
 
 export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   const { clock } = deps;
@@ -59,7 +65,11 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   const writes = createWrites({ ...parts, onResume: () => due.look() });
   const attempts = createDeliveryAttempts({
     ...parts,
-    onSlotFree: (queue) => claims.fill(queue, false),
+    turns: createTurns({ clock, pieces: attemptsPerTurn, everyMs: 0 }),
+    onSlotFree(queue) {
+      if (isFailing(queue)) wakeAt(queues.beginAt(queue));
+      claims.fill(queue, false);
+    },
     onFault(queue, delivery, error) {
       claims.pause(queue, error);
       writes.requeueAfterFault([delivery]);
@@ -75,6 +85,10 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
       due.look();
     },
     kick: due.kick,
+    retryNow(endpointKey) {
+      queues.probeNow(endpointKey);
+      due.look();
+    },
     async stop() {
       work.stop();
       wake.cancel();

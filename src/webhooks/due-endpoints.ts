@@ -17,7 +17,7 @@ export interface DueEndpointsDeps {
   store: Pick<Store, "endpointsDue">;
   /** Milliseconds since the epoch, by a clock that never goes back. */
   time(): number;
-  queues: Pick<EndpointQueues, "of" | "closeIdle">;
+  queues: Pick<EndpointQueues, "of" | "closeIdle" | "beginAt">;
   claims: Pick<DeliveryClaims, "fill">;
   writes: Pick<Writes, "holding" | "refused">;
   work: Work;
@@ -67,9 +67,15 @@ export function createDueEndpoints(deps: DueEndpointsDeps): DueEndpoints {
     const due = await store.endpointsDue();
     const now = time();
     nextLookAt = due.length > fewEndpoints ? now + Math.ceil(due.length * lookMsPerEndpoint) : now;
-    for (const { endpointKey, accountKey, dueAt } of due) {
-      if (dueAt > now) wakeAt(dueAt);
-      else claims.fill(queues.of(endpointKey, accountKey, now), true);
+    for (const { endpointKey, accountKey, dueAt, retryAt, failures } of due) {
+      if (dueAt > now) {
+        wakeAt(dueAt);
+        continue;
+      }
+      const queue = queues.of(endpointKey, accountKey, now, failures);
+      const nextAt = Math.min(queues.beginAt(queue), retryAt ?? Infinity);
+      if (nextAt > now) wakeAt(nextAt);
+      else claims.fill(queue, true);
     }
     queues.closeIdle(now);
     wakeAt(now + longestSleepMs);

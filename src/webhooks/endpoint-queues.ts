@@ -2,10 +2,12 @@
 // left. A queue starts with 2 slots and has up to 32 as its endpoint answers; all queues together have about 1,024, which
 // bounds sockets and memory. The more of those are taken, the smaller each queue's share, and never less than one: many
 // dead endpoints cannot crowd out a live one. All queues of one account have at most half of what other accounts leave,
-// where events of others are under way too.
+// where events of others are under way too. An endpoint whose attempts all failed for a while is failing: what is under way
+// keeps to its schedule, two attempts at once at most, and of the events that wait for their first attempt one is tried at
+// a time, with a rest between. The first success ends that.
 import type { Pool } from "undici";
 import type { DueDelivery } from "../model/webhook-delivery.ts";
-import type { Endpoint } from "../model/webhook.ts";
+import { failingAfter, type Endpoint } from "../model/webhook.ts";
 import { readEndpointUrl } from "./ssrf-filter.ts";
 import type { Post } from "./post.ts";
 
@@ -18,6 +20,11 @@ const shareOfFree = 1 / 8;
 /** All queues of an account together may have this part of what other accounts leave. */
 const shareOfAccount = 1 / 2;
 const idleMs = 60_000;
+/** A failing endpoint's next event is tried after a rest as long as it has been failing, within these. */
+const shortestRestMs = 500;
+const longestRestMs = 5_000;
+/** A `probeAt` that waits for no attempt under way either: that may hang where the endpoint was. */
+const atOnce = -Infinity;
 /** Of an endpoint that fails en masse a sample of its answers is kept, so that it cannot fill the disk with them. */
 const mostAnswers = 100;
 const answersPerSecond = 1;
@@ -40,13 +47,27 @@ export interface EndpointQueue {
   cooling: number;
   /** A fault of this program that this endpoint brings out: nothing is claimed for it until then. */
   pausedUntil: number;
+  /** Attempts that failed since the last success. */
+  failures: number;
+  /** When they became as many as make it failing. */
+  failingSince: number;
+  /** When a failing endpoint's next event may be tried for the first time. */
+  probeAt: number;
 }
 
+/** What an attempt came to; a fault of this program says nothing of the endpoint. */
+export type Came = "delivered" | "refused" | "unanswered" | "fault";
+
 export interface EndpointQueues {
-  of(key: number, accountKey: number, now: number): EndpointQueue;
+  /** `failures`: in a row, as the store has counted them; for a queue that is not there yet. */
+  of(key: number, accountKey: number, now: number, failures: number): EndpointQueue;
+  /** The next event is tried now, however long the endpoint has been failing. */
+  probeNow(key: number): void;
   freeSlots(queue: EndpointQueue): number;
-  /** An attempt has ended; `answered`: the endpoint answered, whatever it said. */
-  ended(queue: EndpointQueue, answered: boolean): void;
+  /** An attempt has ended; answers whether its slot rests. */
+  ended(queue: EndpointQueue, came: Came, now: number): boolean;
+  /** From when on events that were not tried yet may be; of a failing endpoint one, not while an attempt is under way. */
+  beginAt(queue: EndpointQueue): number;
   /** Counts slots as taken, from before their claim to the end of their attempts; negative: they are free again. */
   take(queue: EndpointQueue, slots: number): void;
   /** Connections to where the endpoint is now; those to where it was end with their last attempt. */
@@ -57,6 +78,8 @@ export interface EndpointQueues {
   /** Cuts off what is in flight. */
   closeAll(): void;
 }
+
+export const isFailing = ({ failures }: Pick<EndpointQueue, "failures">): boolean => failures >= failingAfter;
 
 export function createEndpointQueues(post: Pick<Post, "open">): EndpointQueues {
   const queues = new Map<number, EndpointQueue>();
@@ -80,7 +103,7 @@ export function createEndpointQueues(post: Pick<Post, "open">): EndpointQueues {
     void queue.connections?.pool.destroy();
   };
   return {
-    of(key, accountKey, now) {
+    of(key, accountKey, now, failures) {
       const known = queues.get(key);
       if (known) return known;
       const queue: EndpointQueue = {
@@ -95,6 +118,9 @@ export function createEndpointQueues(post: Pick<Post, "open">): EndpointQueues {
         slots: firstSlots,
         cooling: 0,
         pausedUntil: 0,
+        failures,
+        failingSince: -Infinity,
+        probeAt: now,
       };
       queues.set(key, queue);
       add(queuesOf, accountKey, 1);
@@ -109,10 +135,28 @@ export function createEndpointQueues(post: Pick<Post, "open">): EndpointQueues {
       );
       return most - queue.flights.size - queue.cooling;
     },
-    ended(queue, answered) {
-      queue.slots = answered
-        ? Math.min(queueSlots, queue.slots + 1)
-        : Math.max(firstSlots, Math.floor(queue.slots / 2));
+    ended(queue, came, now) {
+      const wasFailing = isFailing(queue);
+      if (came !== "fault") queue.failures = came === "delivered" ? 0 : queue.failures + 1;
+      const failing = isFailing(queue);
+      if (failing) {
+        if (!wasFailing) queue.failingSince = now;
+        const restMs = Math.min(longestRestMs, Math.max(shortestRestMs, now - queue.failingSince));
+        queue.probeAt = now + restMs;
+      } else if (wasFailing) queue.more = true;
+      const rests = came === "unanswered" || (came === "refused" && failing);
+      queue.slots = rests
+        ? Math.max(firstSlots, Math.floor(queue.slots / 2))
+        : Math.min(queueSlots, queue.slots + 1);
+      return rests;
+    },
+    beginAt(queue) {
+      if (!isFailing(queue)) return -Infinity;
+      return queue.flights.size > 0 && queue.probeAt !== atOnce ? Infinity : queue.probeAt;
+    },
+    probeNow(key) {
+      const queue = queues.get(key);
+      if (queue) queue.probeAt = atOnce;
     },
     take({ accountKey }, slots) {
       taken += slots;

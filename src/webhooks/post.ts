@@ -19,7 +19,7 @@ declare const __VERSION__: string;
 /** Of a longer answer the rest is not read and the connection is closed. */
 const longestAnswer = 64 * 1024;
 /** Connections that begin in a turn of the loop: each takes most of a millisecond of it, with TLS. */
-const connectsPerTurn = 4;
+const connectsPerTurn = 2;
 
 export interface Answer {
   delivered: boolean;

@@ -32,6 +32,8 @@ export interface TestResult {
 export interface Webhooks extends Service {
   /** Events were committed: look for deliveries now. */
   kick(): void;
+  /** The endpoint may have been repaired, resumed or moved: its events are tried now. */
+  retryNow(endpointKey: number): void;
   /** One attempt now, no retry, `data.test=true`. */
   test(endpoint: Endpoint, type?: string): Promise<TestResult>;
   /** Throws Refusal validation_failed where a URL may not be an endpoint (decision on the resolved addresses). */
@@ -80,12 +82,14 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
       dispatcher.kick();
       fanOut.kick();
     },
+    retryNow: (endpointKey) => dispatcher.retryNow(endpointKey),
     checkUrl: (url) => ssrfFilter.check(url),
     async test(endpoint, type) {
       const event = deps.recorder.test(endpoint, type === undefined ? undefined : knownType(type));
       const pool = post.open(readEndpointUrl(endpoint.url), 1, endpoint.accountKey);
       try {
         const { body: _body, ...answer } = await post.post(() => pool, endpoint, event, 1);
+        if (answer.delivered) dispatcher.retryNow(endpoint.key);
         return { ...answer, eventId: event.id };
       } finally {
         void pool.destroy();

@@ -195,6 +195,7 @@ function endpointOf(types: typeof eventTypes): Endpoint {
     lastSuccessAt: null,
     lastFailureAt: null,
     consecutiveFailures: 0,
+    failingSince: null,
     format: "svc",
   };
 }

@@ -20,7 +20,7 @@ beforeAll(async () => {
       config: { hostname: "mail.acme.example", sources: [], publicHost: "mail.acme.example" },
       mint: createIdMint(),
     }),
-    webhooks: { checkUrl: () => Promise.resolve(), kick: () => undefined },
+    webhooks: { checkUrl: () => Promise.resolve(), retryNow: () => undefined },
     pools: { changed: () => Promise.resolve(), canBind: () => Promise.resolve(true) },
   }));
   ({ store, clock } = http);

@@ -96,6 +96,7 @@ test("what belongs to one account is 404 to another's key, and not in its lists"
     lastSuccessAt: null,
     lastFailureAt: null,
     consecutiveFailures: 0,
+    failingSince: null,
     format: "svc",
   });
   const message = newMessage({ accountKey: await accountKey("default"), at: clock.now() });

@@ -17,7 +17,7 @@ let kicks = 0;
 beforeAll(async () => {
   http = await startStored((opened) => ({
     webhooks: {
-      kick: () => void kicks++,
+      retryNow: () => void kicks++,
       checkUrl: () => Promise.resolve(),
       test: () =>
         Promise.resolve({

@@ -28,7 +28,7 @@ beforeEach(async () => {
   const sent = acceptance();
   http = await startHttp({
     opened: { store, clock },
-    webhooks: { checkUrl: () => Promise.resolve(), kick: () => undefined },
+    webhooks: { checkUrl: () => Promise.resolve(), retryNow: () => undefined },
     submission: { send: () => Promise.resolve(sent), check: () => Promise.resolve() },
   });
 });

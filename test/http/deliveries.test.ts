@@ -15,7 +15,7 @@ let hook: Endpoint;
 
 beforeAll(async () => {
   http = await startStored(() => ({
-    webhooks: { kick: () => undefined },
+    webhooks: { retryNow: () => undefined },
   }));
   ({ store, clock } = http);
 });

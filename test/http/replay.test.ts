@@ -17,7 +17,7 @@ let hook: Endpoint;
 
 beforeAll(async () => {
   http = await startStored(() => ({
-    webhooks: { kick: () => void kicks++ },
+    webhooks: { retryNow: () => void kicks++ },
   }));
   ({ store, clock } = http);
   account = http.account.key;

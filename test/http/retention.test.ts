@@ -12,7 +12,7 @@ let store: Store;
 let clock: ManualClock;
 
 beforeAll(async () => {
-  http = await startStored(() => ({ webhooks: { kick: () => undefined } }));
+  http = await startStored(() => ({ webhooks: { retryNow: () => undefined } }));
   ({ store, clock } = http);
 });
 afterAll(() => http.stop());

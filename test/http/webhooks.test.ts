@@ -15,7 +15,7 @@ const tested: (string | undefined)[] = [];
 beforeAll(async () => {
   http = await startStored(() => ({
     webhooks: {
-      kick: () => void kicks++,
+      retryNow: () => void kicks++,
       checkUrl,
       test: (endpoint: Endpoint, type?: string) => {
         tested.push(type);
@@ -60,6 +60,7 @@ describe("webhooks", () => {
       last_success_at: null,
       last_failure_at: null,
       consecutive_failures: 0,
+      failing_since: null,
     });
     const other = await ask("POST", "/v1/webhooks", { url: "https://hooks.example/in" });
     expect(list(other.json["events"])).toHaveLength(9);

@@ -11,7 +11,7 @@ let ask: Stored["call"];
 beforeAll(async () => {
   http = await startStored((opened) => ({
     webhooks: {
-      kick: () => undefined,
+      retryNow: () => undefined,
       checkUrl,
       test: (endpoint: Endpoint) =>
         Promise.resolve({

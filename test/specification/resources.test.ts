@@ -226,6 +226,7 @@ describe("a webhook endpoint", () => {
       last_success_at: null,
       last_failure_at: null,
       consecutive_failures: 0,
+      failing_since: null,
     });
     expect((await api.ask("GET", `/v1/webhooks/${shown.id}`)).json).toEqual(shown);
     const { data } = (await api.ask("GET", "/v1/webhooks?limit=200")).json;

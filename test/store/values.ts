@@ -206,6 +206,7 @@ export function newEndpoint(
     lastSuccessAt: null,
     lastFailureAt: null,
     consecutiveFailures: 0,
+    failingSince: null,
     format: "svc",
     ...wishes,
   };

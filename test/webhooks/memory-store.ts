@@ -1,7 +1,7 @@
 // The calls of the Store that webhooks make, in memory, with what their comments promise:
 // first attempts in event order before retries, the attempt number raised and a lease taken at the claim.
 import type { DeliveryResult, LeasedDelivery } from "../../src/model/webhook-delivery.ts";
-import { everyEvent, type Endpoint } from "../../src/model/webhook.ts";
+import { everyEvent, failingAfter, type Endpoint } from "../../src/model/webhook.ts";
 import type { StoreUnavailable } from "../../src/store/store.ts";
 import type { DispatchStore } from "../../src/webhooks/dispatcher.ts";
 
@@ -40,6 +40,7 @@ export class MemoryStore implements DispatchStore {
       lastSuccessAt: null,
       lastFailureAt: null,
       consecutiveFailures: 0,
+      failingSince: null,
       format: "svc",
       ...endpoint,
     };
@@ -89,17 +90,24 @@ export class MemoryStore implements DispatchStore {
     this.#refuse();
     return [...this.endpoints.values()].flatMap(({ key: endpointKey, accountKey }) => {
       const due = this.#waitingOf(endpointKey).map((row) => row.dueAt);
-      return due.length === 0 ? [] : [{ endpointKey, accountKey, dueAt: Math.min(...due) }];
+      const failures = this.endpoints.get(endpointKey)?.consecutiveFailures ?? 0;
+      const retries = due.filter((at) => at > 0);
+      const retryAt = failures >= failingAfter && retries.length > 0 ? Math.min(...retries) : null;
+      return due.length === 0
+        ? []
+        : [{ endpointKey, accountKey, dueAt: Math.min(...due), failures, retryAt }];
     });
   }
   async endpointByKey(key: number) {
     return this.endpoints.get(key) ?? null;
   }
-  async claimDeliveries({ owner, endpointKey, limit, now }: Parameters<DispatchStore["claimDeliveries"]>[0]) {
+  async claimDeliveries(wanted: Parameters<DispatchStore["claimDeliveries"]>[0]) {
+    const { owner, endpointKey, limit, now, retriesOnly = false } = wanted;
+    const from = retriesOnly ? 1 : 0;
     this.#refuse();
     const rank = (row: Row): number => (row.attempts === 0 ? 0 : 1);
     const due = this.#pending(endpointKey)
-      .filter((row) => !row.leased && row.dueAt <= now)
+      .filter((row) => !row.leased && row.dueAt >= from && row.dueAt <= now)
       .sort((a, b) => rank(a) - rank(b) || a.dueAt - b.dueAt || a.eventSeq - b.eventSeq)
       .slice(0, limit);
     const deliveries = due.map((row) => {
@@ -116,7 +124,7 @@ export class MemoryStore implements DispatchStore {
       };
     });
     this.claims.push({ endpointKey, limit, claimed: deliveries.length });
-    const rest = this.#waitingOf(endpointKey).map((row) => row.dueAt);
+    const rest = this.#waitingOf(endpointKey).flatMap(({ dueAt }) => (dueAt >= from ? dueAt : []));
     return { deliveries, nextDueAt: rest.length === 0 ? null : Math.min(...rest) };
   }
   async requeueDeliveries(deliveries: LeasedDelivery[], at: number, { counted = false } = {}) {
@@ -135,6 +143,9 @@ export class MemoryStore implements DispatchStore {
       const row = this.rows.find((other) => other.endpointKey === endpointKey && other.eventSeq === eventSeq);
       if (!row) continue;
       row.leased = false;
+      const endpoint = this.endpoints.get(endpointKey);
+      if (endpoint)
+        endpoint.consecutiveFailures = result.kind === "delivered" ? 0 : endpoint.consecutiveFailures + 1;
       if (result.kind === "retry") row.dueAt = result.dueAt;
       else row.status = result.kind;
     }

@@ -39,6 +39,7 @@ async function wired({ started = true } = {}) {
     lastSuccessAt: null,
     lastFailureAt: null,
     consecutiveFailures: 0,
+    failingSince: null,
     format: "svc",
   });
   const recorder = createRecorder({ clock, mint });

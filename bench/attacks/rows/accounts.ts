@@ -56,6 +56,32 @@ const fiftyAt = (domain: string, more: object) =>
     ...more,
   });
 
+/** Endpoints of account b at `urlOf`, and its test mail: 50 events a request. */
+const webhooksAt = (
+  name: string,
+  what: string,
+  urlOf: (n: number, answering: string, closed: string) => string,
+): Attack => ({
+  name,
+  title: `account b has ${endpoints} endpoints that ${what}, and makes as many events as it may`,
+  async prepare(stand) {
+    const answering = `https://hooks.test:${stand.hooksPort}`;
+    const own = await stand.admin("POST", "/v1/webhooks", { url: `${answering}/a` });
+    if (own.status !== 201) throw new Error(own.text);
+    const { made, refusal } = await inTurn(endpoints, (n) => {
+      const url = urlOf(n, answering, `https://closed.test:${stand.hooksPort}`);
+      return stand.admin("POST", "/v1/webhooks", { url }, "b");
+    });
+    const key = await stand.admin("POST", "/v1/keys", { name: "t", scope: "send", test: true }, "b");
+    return { key: key.json.key as string, endpoints: String(made), refusal };
+  },
+  async run({ https }, { key = "", endpoints: made = "", refusal = "" }, signal) {
+    const body = fiftyAt("others.test", {});
+    const facts = await loop(https, 4, signal, () => requestText("POST", "/v1/messages", key, body));
+    return { "endpoints made": made, "the next one": refusal, ...facts };
+  },
+});
+
 export const accountAttacks: Attack[] = [
   {
     name: "account-queue",
@@ -71,30 +97,11 @@ export const accountAttacks: Attack[] = [
       return { "queue at the end": JSON.stringify(json?.queue ?? {}) };
     },
   },
-  {
-    name: "account-webhooks",
-    title: `account b has ${endpoints} endpoints that are dead or never answer, and makes as many events as it may`,
-    async prepare(stand) {
-      const base = `https://hooks.test:${stand.hooksPort}`;
-      const own = await stand.admin("POST", "/v1/webhooks", { url: `${base}/a` });
-      if (own.status !== 201) throw new Error(own.text);
-      const { made, refusal } = await inTurn(endpoints, (n) =>
-        stand.admin(
-          "POST",
-          "/v1/webhooks",
-          { url: n % 2 ? `${base}/slow${n}` : `https://closed.test:${stand.hooksPort}/${n}` },
-          "b",
-        ),
-      );
-      const key = await stand.admin("POST", "/v1/keys", { name: "t", scope: "send", test: true }, "b");
-      return { key: key.json.key as string, endpoints: String(made), refusal };
-    },
-    async run({ https }, { key = "", endpoints: made = "", refusal = "" }, signal) {
-      const body = fiftyAt("others.test", {});
-      const facts = await loop(https, 4, signal, () => requestText("POST", "/v1/messages", key, body));
-      return { "endpoints made": made, "the next one": refusal, ...facts };
-    },
-  },
+  webhooksAt("account-webhooks", "are dead or never answer", (n, answering, closed) =>
+    n % 2 ? `${answering}/slow${n}` : `${closed}/${n}`,
+  ),
+  webhooksAt("account-webhooks-fail", "answer 500 at once", (n, answering) => `${answering}/fail${n}`),
+  webhooksAt("account-webhooks-live", "answer 200 at once", (n, answering) => `${answering}/live${n}`),
   {
     name: "account-domains",
     title: `account b has ${domains} domains in silent zones and has them verified, 16 at a time`,

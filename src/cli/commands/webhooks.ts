@@ -48,6 +48,7 @@ export const verbs: readonly Verb[] = [
         of: (row) => (row["all_events"] === true ? "all" : fieldText("events", row["events"])),
       },
       field("consecutive_failures", "failures"),
+      field("failing_since"),
       field("last_success_at"),
     ],
     empty: (program) => `No endpoints. Add one: ${program} webhooks create https://…`,

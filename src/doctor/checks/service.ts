@@ -2,12 +2,12 @@
 import { dayMs, hourMs, isoTime, minuteMs } from "../../clock.ts";
 import { listenText } from "../../config/checks.ts";
 import { isPublicAddress } from "../../dns/networks.ts";
+import { failingAfter } from "../../model/webhook.ts";
 import { recordsOf } from "../../pools/ptr.ts";
 import { fail, listed, ok, unknown, warn, within, type Check } from "../check.ts";
 
 const lateMs = 30 * minuteMs;
 const veryLateMs = 4 * hourMs;
-const failuresInARow = 10;
 const largeLogBytes = 1024 ** 3;
 const oldBackupMs = 2 * dayMs;
 /** IPv4 networks with more addresses than this are wide. */
@@ -109,13 +109,13 @@ export const serviceChecks: readonly Check[] = [
     id: "webhooks",
     about: "Webhook endpoints take their events.",
     async run({ failingEndpoints }) {
-      const failing = (await failingEndpoints()).filter(({ failures }) => failures >= failuresInARow);
+      const failing = (await failingEndpoints()).filter(({ failures }) => failures >= failingAfter);
       if (failing.length === 0) return ok("none fails");
       return warn(
         listed(
           failing.map(({ account, id, failures }) => `${id} of ${account}: ${failures} failures in a row`),
         ),
-        "after ten attempts an event is dead-lettered",
+        "its events wait, and one is tried every few seconds; after ten attempts an event is dead-lettered",
         `svc webhooks deliveries ${failing[0]?.id ?? ""} --failed, and svc webhooks replay once it answers`,
       );
     },

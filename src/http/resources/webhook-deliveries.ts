@@ -117,7 +117,7 @@ export function webhookDeliveryRoutes({ store, webhooks, clock }: RouteDeps): Ro
             return json(202, { queued });
           },
         );
-        webhooks.kick();
+        webhooks.retryNow(endpoint.key);
         return reply;
       },
     }),

@@ -7,7 +7,7 @@ import { isoTimeOrNull } from "../../clock.ts";
 import { Refusal, type Problem } from "../../errors.ts";
 import { eventTypes } from "../../events/catalog.ts";
 import { eventMask, eventTypesOf, isEveryType, subscribable } from "../../events/subscriptions.ts";
-import { webhookFormatLabels, webhookFormats, type Endpoint } from "../../model/webhook.ts";
+import { failingAfter, webhookFormatLabels, webhookFormats, type Endpoint } from "../../model/webhook.ts";
 import { inputOf, viewOf } from "../codec.ts";
 import type { RouteDeps } from "../deps.ts";
 import { pageFields } from "../fields.ts";
@@ -37,6 +37,11 @@ const fields = {
   last_success_at: timestamp.nullable(),
   last_failure_at: timestamp.nullable(),
   consecutive_failures: count,
+  failing_since: timestamp
+    .nullable()
+    .describe(
+      `Since then ${failingAfter} attempts or more have failed in a row: events wait, and one is tried every few seconds until one succeeds.`,
+    ),
 };
 const secret = z
   .string()
@@ -170,6 +175,7 @@ export function webhookRoutes({ store, webhooks, clock, mint }: RouteDeps): Rout
           lastSuccessAt: null,
           lastFailureAt: null,
           consecutiveFailures: 0,
+          failingSince: null,
           format: body.format ?? ("svc" as const),
         };
         return idempotent(
@@ -224,6 +230,7 @@ export function webhookRoutes({ store, webhooks, clock, mint }: RouteDeps): Rout
       problems,
       async handle(call) {
         const { active, backlog } = call.body;
+        let repaired: number | null = null;
         const reply = await call.idempotent(
           (writing) =>
             writing.updateEndpoint(
@@ -234,10 +241,11 @@ export function webhookRoutes({ store, webhooks, clock, mint }: RouteDeps): Rout
             ),
           (endpoint) => {
             if (!endpoint) throw noEndpoint();
+            if (active || call.body.url !== undefined) repaired = endpoint.key;
             return json(200, endpointView(endpoint));
           },
         );
-        if (active) webhooks.kick(); // what waited while it was paused goes out now
+        if (repaired !== null) webhooks.retryNow(repaired); // what waited goes out now
         return reply;
       },
     }),

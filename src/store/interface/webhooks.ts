@@ -9,6 +9,17 @@ import type {
 } from "../../model/webhook-delivery.ts";
 import type { Endpoint, EndpointChange, ReplayRequest } from "../../model/webhook.ts";
 
+export interface EndpointDue {
+  endpointKey: number;
+  accountKey: number;
+  /** Of its earliest delivery; 0: a first attempt waits. */
+  dueAt: number;
+  /** Attempts in a row that failed. */
+  failures: number;
+  /** Of a failing endpoint (model/webhook.ts) with first attempts: of its earliest retry; null: there is none. */
+  retryAt: number | null;
+}
+
 export interface WebhookStore {
   /** Throws LimitReached where the account would have more than `most`. */
   createEndpoint(endpoint: Omit<Endpoint, "key">, most?: number): Promise<Endpoint>;
@@ -35,15 +46,16 @@ export interface WebhookStore {
   accountsToFanOut(): Promise<number[]>;
   /** Queues a piece of them, in their order; answers whether there was any: the last one's number, or null. */
   fanOut(accountKey: number): Promise<number | null>;
-  /** Active endpoints with pending deliveries and when the earliest of each is due (0: a first attempt waits). */
-  endpointsDue(): Promise<{ endpointKey: number; accountKey: number; dueAt: number }[]>;
-  /** First attempts in event order before retries, leased to the boot `owner`; raises and writes the attempt number. */
+  /** Active endpoints with pending deliveries. */
+  endpointsDue(): Promise<EndpointDue[]>;
+  /** First attempts in event order before retries, or `retriesOnly`, leased to the boot `owner`; raises and writes the attempt number. */
   claimDeliveries(claim: {
     owner: string;
     accountKey: number;
     endpointKey: number;
     limit: number;
     now: number;
+    retriesOnly?: boolean;
   }): Promise<{ deliveries: DueDelivery[]; nextDueAt: number | null }>;
   /** Of one account. A result whose attempt lost its lease is left out, unless the event was delivered. */
   settleDeliveries(results: DeliveryResult[]): Promise<void>;

@@ -31,6 +31,7 @@ const moving: ReadonlySet<string> = new Set<keyof Endpoint>([
   "lastSuccessAt",
   "lastFailureAt",
   "consecutiveFailures",
+  "failingSince",
 ]);
 /** Results are plain values, the same on both sides of the thread. */
 export const resultText = (result: unknown): string =>

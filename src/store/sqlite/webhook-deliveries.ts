@@ -5,6 +5,7 @@ import type { Database, Statement } from "better-sqlite3";
 import { counterMask } from "../../model/counters.ts";
 import { webhookFacts } from "../../model/facts.ts";
 import type { DeliveryResult, DueDelivery, LeasedDelivery } from "../../model/webhook-delivery.ts";
+import { failingAfter } from "../../model/webhook.ts";
 import type { Tally } from "../batch-counters.ts";
 import { leaseOver } from "./boots.ts";
 
@@ -26,13 +27,13 @@ export function createDeliveryLeases(db: Database) {
     "SELECT account_key AS accountKey FROM endpoints WHERE key = ? AND active = 1",
   );
   // `= +?`, `LIMIT +?`: see webhook-fan-out.ts.
-  const due: Statement<[number, number, number], { seq: number }> = db.prepare(
+  const due: Statement<[number, number, number, number], { seq: number }> = db.prepare(
     `SELECT event_seq AS seq FROM deliveries INDEXED BY deliveries_due
-     WHERE endpoint_key = +? AND due_at <= ? ORDER BY due_at, event_seq LIMIT +?`,
+     WHERE endpoint_key = +? AND due_at BETWEEN ? AND ? ORDER BY due_at, event_seq LIMIT +?`,
   );
-  const earliest: Statement<[number], { dueAt: number }> = db.prepare(
+  const earliest: Statement<[number, number], { dueAt: number }> = db.prepare(
     `SELECT due_at AS dueAt FROM deliveries INDEXED BY deliveries_due
-     WHERE endpoint_key = +? AND due_at IS NOT NULL ORDER BY due_at LIMIT 1`,
+     WHERE endpoint_key = +? AND due_at >= ? ORDER BY due_at LIMIT 1`,
   );
   // One above the last says that the last was made and came to no result: it is not made again.
   const lease: Statement<[string, number, number, number], { attempt: number }> = db.prepare(
@@ -54,15 +55,22 @@ export function createDeliveryLeases(db: Database) {
   );
 
   return {
-    claimDeliveries(arg: { owner: string; endpointKey: number; limit: number; now: number }): {
+    claimDeliveries(arg: {
+      owner: string;
+      endpointKey: number;
+      limit: number;
+      now: number;
+      retriesOnly?: boolean;
+    }): {
       deliveries: DueDelivery[];
       nextDueAt: number | null;
     } {
       const { endpointKey } = arg;
+      const from = arg.retriesOnly ? 1 : 0;
       const endpoint = activeOf.get(endpointKey);
       if (!endpoint) return { deliveries: [], nextDueAt: null };
       const deliveries: DueDelivery[] = [];
-      for (const { seq } of due.all(endpointKey, arg.now, arg.limit)) {
+      for (const { seq } of due.all(endpointKey, from, arg.now, arg.limit)) {
         const row = event.get(seq);
         const raised = lease.get(arg.owner, arg.now, endpointKey, seq);
         if (row && raised)
@@ -76,7 +84,7 @@ export function createDeliveryLeases(db: Database) {
             body: row.body,
           });
       }
-      return { deliveries, nextDueAt: earliest.get(endpointKey)?.dueAt ?? null };
+      return { deliveries, nextDueAt: earliest.get(endpointKey, from)?.dueAt ?? null };
     },
     requeueDeliveries(arg: { at: number; counted: boolean; deliveries: LeasedDelivery[] }): void {
       const back = arg.counted ? requeueCounted : requeue;
@@ -99,10 +107,11 @@ export function createDeliverySettlement(db: Database, tally: Tally) {
      VALUES (@endpointKey, @eventSeq, @startedAt, min(@attempt, ${lastAttempt}), @outcome, @status, @error, @durationMs, @dueAt, @responseBody)`,
   );
   const noteSuccess = db.prepare(
-    "UPDATE endpoints SET last_success_at = ?, consecutive_failures = 0 WHERE key = ?",
+    "UPDATE endpoints SET last_success_at = ?, consecutive_failures = 0, failing_since = NULL WHERE key = ?",
   );
   const noteFailure = db.prepare(
-    "UPDATE endpoints SET last_failure_at = ?, consecutive_failures = consecutive_failures + 1 WHERE key = ?",
+    `UPDATE endpoints SET last_failure_at = @at, consecutive_failures = consecutive_failures + 1,
+       failing_since = iif(consecutive_failures + 1 < ${failingAfter}, NULL, coalesce(failing_since, @at)) WHERE key = @endpointKey`,
   );
 
   const count = createCount(db, tally);
@@ -114,7 +123,8 @@ export function createDeliverySettlement(db: Database, tally: Tally) {
         const state = result.kind === "retry" ? "pending" : result.kind;
         const dueAt = result.kind === "retry" ? Math.max(1, result.dueAt) : null; // 0 would make it a first attempt again
         if (settle.run({ ...rest, state, dueAt }).changes === 0) continue;
-        (result.kind === "delivered" ? noteSuccess : noteFailure).run(rest.at, rest.endpointKey);
+        if (result.kind === "delivered") noteSuccess.run(rest.at, rest.endpointKey);
+        else noteFailure.run({ at: rest.at, endpointKey: rest.endpointKey });
         count(one);
         if (result.kind === "delivered") continue;
         const outcome = result.kind === "retry" ? "failed" : result.kind;

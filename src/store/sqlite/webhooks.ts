@@ -3,10 +3,10 @@
 import type { Database, Statement } from "better-sqlite3";
 import { and, asc, eq, getTableColumns, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/better-sqlite3";
-import type { Endpoint, EndpointChange } from "../../model/webhook.ts";
+import { failingAfter, type Endpoint, type EndpointChange } from "../../model/webhook.ts";
 import { everyone, nothing, removed } from "../changes.ts";
 import { pageAt, pageOf } from "../cursor.ts";
-import type { WebhookStore } from "../interface/webhooks.ts";
+import type { EndpointDue, WebhookStore } from "../interface/webhooks.ts";
 import { assigned, cellsOf, inserted, only, recordOf, selected } from "./columns.ts";
 import { mostOf, within, type LimitExceeded } from "../limit.ts";
 import { noun, type Writing } from "./noun.ts";
@@ -144,8 +144,12 @@ function createEndpointLookups(client: Database) {
     `SELECT endpoint_key AS endpointKey, due_at AS dueAt FROM deliveries INDEXED BY deliveries_due
      WHERE due_at IS NOT NULL AND endpoint_key > ? ORDER BY endpoint_key, due_at LIMIT 1`,
   );
-  const activeOf: Statement<[number], { accountKey: number }> = client.prepare(
-    "SELECT account_key AS accountKey FROM endpoints WHERE key = ? AND active = 1",
+  const activeOf: Statement<[number], { accountKey: number; failures: number }> = client.prepare(
+    "SELECT account_key AS accountKey, consecutive_failures AS failures FROM endpoints WHERE key = ? AND active = 1",
+  );
+  const nextRetry: Statement<[number], { dueAt: number }> = client.prepare(
+    `SELECT due_at AS dueAt FROM deliveries INDEXED BY deliveries_due
+     WHERE endpoint_key = +? AND due_at > 0 ORDER BY due_at LIMIT 1`,
   );
 
   return {
@@ -153,11 +157,14 @@ function createEndpointLookups(client: Database) {
     endpointByKey: (key: number) => endpointByKey.get({ key }) ?? null,
     endpoint: (accountKey: number, id: string) => endpointById.get({ accountKey, id }) ?? null,
     endpoints: (accountKey: number) => endpointsOf.all({ accountKey }),
-    endpointsDue(): { endpointKey: number; accountKey: number; dueAt: number }[] {
-      const due: { endpointKey: number; accountKey: number; dueAt: number }[] = [];
+    endpointsDue(): EndpointDue[] {
+      const due: EndpointDue[] = [];
       for (let next = nextEndpoint.get(0); next; next = nextEndpoint.get(next.endpointKey)) {
         const active = activeOf.get(next.endpointKey);
-        if (active) due.push({ ...next, ...active });
+        if (!active) continue;
+        const both = next.dueAt === 0 && active.failures >= failingAfter;
+        const retryAt = both ? (nextRetry.get(next.endpointKey)?.dueAt ?? null) : null;
+        due.push({ ...next, ...active, retryAt });
       }
       return due;
     },

@@ -118,6 +118,8 @@ export function reportContract(open: OpenStore): void {
         endpointKey: endpoint.key,
         accountKey: account,
         dueAt: 0,
+        failures: expect.any(Number),
+        retryAt: null,
       });
       expect(await store.settleReports([report(job)])).toEqual(["already"]);
       expect(await eventsOf(job)).toEqual(["message.delivered", "message.bounced"]);

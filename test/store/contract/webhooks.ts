@@ -138,6 +138,8 @@ export function webhookContract(open: OpenStore): void {
         endpointKey: endpoint.key,
         accountKey: account,
         dueAt: 0,
+        failures: expect.any(Number),
+        retryAt: null,
       });
       const next = await claimAll(endpoint.key, at + 5);
       expect(next.deliveries.map(({ eventId, attempt }) => [eventId, attempt])).toEqual([
@@ -305,6 +307,38 @@ export function webhookContract(open: OpenStore): void {
       await store.deleteEndpoint(account, endpoint.id);
     });
 
+    test("ten failures in a row make an endpoint failing until a success; its retries can be claimed alone", async () => {
+      const at = clock.now();
+      const endpoint = await store.createEndpoint(newEndpoint(account, at));
+      for (let i = 0; i < 12; i++) await record();
+      const failingSince = async () => (await store.endpoint(account, endpoint.id))?.failingSince;
+      const { deliveries } = await claimAll(endpoint.key, at, 10);
+      for (const [i, one] of deliveries.entries()) {
+        expect(await failingSince()).toBeNull();
+        const result = { kind: "retry", dueAt: at + 100 + i } as const;
+        await store.settleDeliveries([{ ...took, ...one, at: at + i, status: 500, result }]);
+      }
+      expect(await failingSince()).toBe(at + 9);
+      const due = async () =>
+        (await store.endpointsDue()).find(({ endpointKey }) => endpointKey === endpoint.key);
+      expect(await due()).toMatchObject({ dueAt: 0, failures: 10, retryAt: at + 100 });
+
+      const claim = { owner, accountKey: account, endpointKey: endpoint.key, limit: 32, retriesOnly: true };
+      const none = await store.claimDeliveries({ ...claim, now: at + 99 });
+      expect(none).toEqual({ deliveries: [], nextDueAt: at + 100 });
+      const again = await store.claimDeliveries({ ...claim, now: at + 100 });
+      expect(again.deliveries.map(({ attempt }) => attempt)).toEqual([2]);
+      expect(again.nextDueAt).toBe(at + 101);
+      const [retry] = again.deliveries;
+      if (!retry) throw new Error("nothing claimed");
+      await store.settleDeliveries([
+        { ...took, ...retry, at: at + 200, status: 200, result: { kind: "delivered" } },
+      ]);
+      expect(await failingSince()).toBeNull();
+      expect(await due()).toMatchObject({ dueAt: 0, failures: 0, retryAt: null });
+      await store.deleteEndpoint(account, endpoint.id);
+    });
+
     test("a paused endpoint's events wait; resuming sends them or drops them", async () => {
       const endpoint = await store.createEndpoint(newEndpoint(account, clock.now(), { active: false }));
       await record();
@@ -318,6 +352,8 @@ export function webhookContract(open: OpenStore): void {
         endpointKey: endpoint.key,
         accountKey: account,
         dueAt: 0,
+        failures: expect.any(Number),
+        retryAt: null,
       });
       await store.updateEndpoint(account, endpoint.id, { updatedAt: 10 }, { discardBacklog: true });
       expect((await claimAll(endpoint.key)).deliveries).toEqual([]);

@@ -52,6 +52,7 @@ export const endpoints = sqliteTable(
     lastSuccessAt: integer("last_success_at"),
     lastFailureAt: integer("last_failure_at"),
     consecutiveFailures: integer("consecutive_failures").notNull(),
+    failingSince: integer("failing_since"),
     format: text("format").$type<WebhookFormat>().notNull().default("svc"),
   },
   (table) => [index("endpoints_account").on(table.accountKey, table.createdAt)],
@@ -144,5 +145,9 @@ CREATE TABLE delivery_attempts (
   status TEXT NOT NULL, response_status INTEGER, error TEXT, duration_ms INTEGER NOT NULL, next_attempt_at INTEGER,
   response_body TEXT, PRIMARY KEY (endpoint_key, event_seq, attempted_at, attempt)
 ) STRICT, WITHOUT ROWID;
+`,
+  6: `
+ALTER TABLE endpoints ADD COLUMN failing_since INTEGER;
+UPDATE endpoints SET failing_since = last_failure_at WHERE consecutive_failures >= 10;
 `,
 };
