@@ -1,5 +1,6 @@
 // Starts a thread of a module. One that exits by itself is started again by the module's next call: a fault in it fails
 // only the calls that it had.
+import { getPriority, setPriority } from "node:os";
 import { Worker, type ResourceLimits } from "node:worker_threads";
 
 export type ThreadName =
@@ -37,4 +38,15 @@ export function startThread<Report>(
   worker.on("error", (error) => (thrown = error instanceof Error ? error : new Error(String(error))));
   worker.on("exit", () => handlers.onEnd(thrown));
   return worker;
+}
+
+/** What waits for the rest of the program (nice(1)). */
+const niceness = 10;
+
+/**
+ * Of the calling thread alone, on Linux (setpriority(2), 0). Where the whole program was started with a lower priority, that
+ * is kept: raising it again takes rights that the service does not have.
+ */
+export function lowerPriority(): void {
+  setPriority(0, Math.max(niceness, getPriority(0)));
 }

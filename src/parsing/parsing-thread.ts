@@ -1,12 +1,12 @@
 // The code of a parsing thread: reads mail, returns its parts (mail/). It handles one call at a time and in order; a call
 // takes a few milliseconds, so that no mail delays another for long.
-import { setPriority } from "node:os";
 import { parentPort } from "node:worker_threads";
 import { ContentLimit, ContentReader, type ContentPlan } from "../mail/content-reader.ts";
 import { ContentText } from "../mail/content-text.ts";
 import type { OpenedContent } from "../model/content.ts";
 import { readNotice, type Notice } from "../mail/notice.ts";
 import { readReturned, type ReturnContext, type Returned } from "../mail/returned.ts";
+import { lowerPriority } from "../thread.ts";
 import { openedMail, type OpenedMail } from "./opened-mail.ts";
 
 export type ParsingCall =
@@ -74,13 +74,7 @@ const rowsAtOnce = 200;
 
 const port = parentPort;
 if (!port) throw new Error("parsing-thread is started by parsing.ts, not by hand");
-/** Of this thread alone, on Linux (setpriority(2), 0): mail from outside waits for the rest of the program. */
-const niceness = 10;
-try {
-  setPriority(0, niceness);
-} catch {
-  // priority unchanged
-}
+lowerPriority(); // mail from outside waits for the rest of the program
 const readings = new Map<number, Reading>();
 
 function readingOf(id: number): Reading {

@@ -1,13 +1,13 @@
 // The backup's side in its thread: a snapshot, the spool files that it names, the database page by page, and the check of the
 // copy. The disk has as long to itself after each step as the step took, and a copy ends before a disk is full.
 import { mkdirSync, renameSync, rmSync, statfsSync, statSync } from "node:fs";
-import { setPriority } from "node:os";
 import { join } from "node:path";
 import { parentPort, workerData } from "node:worker_threads";
 import type { Database } from "better-sqlite3";
 import { systemClock, type Clock } from "../../clock.ts";
 import type { BackupContent, StoreCopy } from "../../model/backup.ts";
 import type { StoreCheck } from "../../model/store-check.ts";
+import { lowerPriority } from "../../thread.ts";
 import { checkStore } from "./store-check.ts";
 import { linkOrCopy, sumFile, syncPath } from "./backup-files.ts";
 import { databaseName, makeFile } from "./engine/open.ts";
@@ -45,7 +45,6 @@ const unsentMessages = `SELECT message_key FROM recipients WHERE due_at IS NOT N
   UNION SELECT message_key FROM recipients WHERE lease_owner IS NOT NULL`;
 /** Shares of the progress: the copy, then the check. */
 const copyShare = 0.7;
-const lowPriority = 10;
 
 /** To be called once, in the thread. */
 export async function serveBackup(): Promise<void> {
@@ -53,7 +52,7 @@ export async function serveBackup(): Promise<void> {
   if (!port) throw new Error("the backup's thread is started by the store, not by hand");
   const report = (message: BackupReport): void => port.postMessage(message);
   try {
-    setPriority(0, lowPriority); // of this thread alone, on Linux
+    lowerPriority();
     report(await copyStore(workerData as BackupWork, systemClock, report));
   } catch (error) {
     const detail = error instanceof Error ? error.message : String(error);
