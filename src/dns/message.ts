@@ -120,7 +120,8 @@ function readReply(reader: CountingReader, question: Question, exact: boolean): 
   let name = plainName(question.name);
   for (let i = 0; i < Math.min(header.ancount, maxRecords); i++) {
     const record = wireRecord(Packet.Resource.parse(reader));
-    if (record.name === name) record.name = name; // one string for all, since answers are kept
+    if (record.name === name)
+      record.name = name; // one string for all, since answers are kept
     else name = record.name;
     reply.answers.push(record);
   }

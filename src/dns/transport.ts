@@ -152,4 +152,3 @@ export function createTransport(deps: { timeoutMs: number; clock: Clock; log: Lo
     },
   };
 }
-

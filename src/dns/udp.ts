@@ -55,9 +55,7 @@ class Sockets {
 
   next(): SharedSocket {
     const drawn =
-      this.#open.length < udpLimits.sockets
-        ? undefined
-        : this.#open[randomInt(this.#open.length)];
+      this.#open.length < udpLimits.sockets ? undefined : this.#open[randomInt(this.#open.length)];
     if (drawn) return drawn;
     const made = new SharedSocket(this.#server, () => {
       const at = this.#open.indexOf(made);
@@ -100,7 +98,9 @@ class SharedSocket {
     if (this.#questions >= udpLimits.questions) this.#full();
     if (this.#connected) this.#send(id, asked.query);
     return () => {
-      if (!this.#asked.delete(id) || this.#asked.size > 0) return;
+      if (this.#asked.get(id) !== asked) return; // ended before, and the id another question's
+      this.#asked.delete(id);
+      if (this.#asked.size > 0) return;
       this.#full();
       this.#socket.close();
     };
@@ -115,13 +115,12 @@ class SharedSocket {
     const asked = this.#asked.get(id);
     const result: Heard | null = asked ? understand(bytes, id, asked.query) : null;
     if (asked && result) asked.finish(result);
-    else if (++this.#strays > udpLimits.strays)
-      this.#fail("too many answers that were not to this question");
+    else if (++this.#strays > udpLimits.strays) this.#fail("too many answers that were not to this question");
   }
 
   /** Every question that is under way. */
   #fail(why: string): void {
     this.#full();
-    for (const { finish } of [...this.#asked.values()]) finish({ kind: "failed", why });
+    for (const { finish } of this.#asked.values()) finish({ kind: "failed", why });
   }
 }
