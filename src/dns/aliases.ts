@@ -4,6 +4,7 @@
 import { maxTtlSeconds } from "./cache.ts";
 import { queryableName, typeCodes } from "./message.ts";
 import type { QuestionType, Reply, WireRecord } from "./message.ts";
+import { maxMxRecords } from "./resolver.ts";
 import type { DnsAnswer } from "./resolver.ts";
 
 export interface AliasChain {
@@ -35,8 +36,9 @@ export function follow(chain: AliasChain, reply: Reply, type: QuestionType): Set
   const asked = chain.name;
   chain.authenticated &&= reply.authenticated;
   for (;;) {
-    const records = reply.answers.filter(
-      (record) => record.name === chain.name && record.type === typeCodes[type],
+    const records = used(
+      type,
+      reply.answers.filter((record) => record.name === chain.name && record.type === typeCodes[type]),
     );
     if (records.length > 0) {
       const ttlSeconds = Math.min(
@@ -69,6 +71,12 @@ export function follow(chain: AliasChain, reply: Reply, type: QuestionType): Set
   if (chain.name === asked || reply.negativeTtlSeconds !== null)
     return { answer: { kind: "nodata" }, ttlSeconds };
   return null;
+}
+
+/** Of a domain with a thousand MX hosts those that come first. */
+function used(type: QuestionType, records: WireRecord[]): WireRecord[] {
+  if (type !== "MX" || records.length <= maxMxRecords) return records;
+  return records.toSorted((a, b) => a.preference - b.preference).slice(0, maxMxRecords);
 }
 
 export function couldNotTell(why: string, { keep = true } = {}): Settled {

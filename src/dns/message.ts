@@ -117,8 +117,13 @@ function readReply(reader: CountingReader, question: Question, exact: boolean): 
   if (exact && echoed.name !== question.name) return "other_case";
   if (reply.truncated) return reply;
 
+  let name = plainName(question.name);
   for (let i = 0; i < Math.min(header.ancount, maxRecords); i++) {
-    reply.answers.push(wireRecord(Packet.Resource.parse(reader)));
+    const record = wireRecord(Packet.Resource.parse(reader));
+    if (record.name === name)
+      record.name = name; // one string for all, since answers are kept
+    else name = record.name;
+    reply.answers.push(record);
   }
   const answered = reply.answers.some((record) => record.type === typeCodes[question.type]);
   if (answered) return reply;

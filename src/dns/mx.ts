@@ -4,10 +4,8 @@
 import { isIP } from "node:net";
 import { queryableName } from "./message.ts";
 import type { Owner } from "../fairness.ts";
-import type { DnsAnswer, MxRecord, Resolver } from "./resolver.ts";
+import { maxMxRecords, type DnsAnswer, type MxRecord, type Resolver } from "./resolver.ts";
 
-/** At most this many hosts of a domain are used: no legitimate domain needs more, and the record of each attempt names them. */
-const maxHosts = 32;
 /** At most this many addresses of a host are used per family. */
 const maxHostAddresses = 16;
 
@@ -86,7 +84,7 @@ function fromRecords(
   const hosts = [...preferences]
     .map(([host, preference]) => ({ host, preference, draw: random() }))
     .sort((a, b) => a.preference - b.preference || a.draw - b.draw)
-    .slice(0, maxHosts)
+    .slice(0, maxMxRecords)
     .map(({ host, preference }) => ({ host, preference }));
   return { kind: "hosts", hosts, implicit: false, authenticated: answer.authenticated };
 }

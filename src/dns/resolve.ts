@@ -16,7 +16,7 @@ import { parseServer, showServer, systemServers } from "./servers.ts";
 import type { DnsServerAddress } from "./servers.ts";
 import { readTlsa } from "./tlsa.ts";
 import { createTransport } from "./transport.ts";
-import type { Exchange } from "./transport.ts";
+import type { Exchange } from "./conversation.ts";
 
 export interface ResolverDeps {
   /** `dns.servers`; empty: the system's. Throws for a text that is not an address. */

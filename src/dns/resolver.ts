@@ -16,6 +16,9 @@ export type DnsAnswer<T> =
   | { kind: "nxdomain" }
   | { kind: "failed"; why: string };
 
+/** MX records of one answer that are used: no legitimate domain needs more, and answers are kept. */
+export const maxMxRecords = 32;
+
 export interface MxRecord {
   preference: number;
   /** Lower case, without the final dot; empty for a null MX (RFC 7505). */
@@ -24,6 +27,7 @@ export interface MxRecord {
 
 /** `owner`: in whose share of the look-ups a question goes; questions without one share one. */
 export interface Resolver {
+  /** Those of lowest preference. */
   mx(name: string, owner?: Owner): Promise<DnsAnswer<MxRecord>>;
   a(name: string, owner?: Owner): Promise<DnsAnswer<string>>;
   aaaa(name: string, owner?: Owner): Promise<DnsAnswer<string>>;

@@ -4,8 +4,11 @@ import type { Clock } from "../clock.ts";
 import type { Owner } from "../fairness.ts";
 import { Fifo } from "./fifo.ts";
 
-/** Runs the work in one of the next turns of the loop; an owner's own in the order in which it came. */
-export type Turns = (owner: Owner, work: () => void) => void;
+/**
+ * Runs the work in one of the next turns of the loop; an owner's own in the order in which it came. Work that answers false
+ * had nothing to do, and the next has its place.
+ */
+export type Turns = (owner: Owner, work: () => unknown) => void;
 
 export interface TurnsOptions {
   clock: Pick<Clock, "monotonic" | "after">;
@@ -17,7 +20,7 @@ export interface TurnsOptions {
 
 export function createTurns({ clock, pieces, everyMs }: TurnsOptions): Turns {
   /** Owners with work that waits, the next one first. */
-  const waiting = new Map<Owner, Fifo<() => void>>();
+  const waiting = new Map<Owner, Fifo<() => unknown>>();
   let scheduled = false;
   let lastAt = -Infinity;
   const schedule = (): void => {
@@ -27,7 +30,7 @@ export function createTurns({ clock, pieces, everyMs }: TurnsOptions): Turns {
     if (waitMs > 0) clock.after(waitMs, run);
     else setImmediate(run);
   };
-  const next = (): (() => void) | undefined => {
+  const next = (): (() => unknown) | undefined => {
     for (const [owner, own] of waiting) {
       const work = own.shift();
       waiting.delete(owner);
@@ -39,14 +42,15 @@ export function createTurns({ clock, pieces, everyMs }: TurnsOptions): Turns {
   const run = (): void => {
     scheduled = false;
     lastAt = clock.monotonic();
-    for (let left = pieces; left > 0; left--) {
+    for (let left = pieces; left > 0;) {
       const work = next();
       schedule();
-      work?.();
+      if (!work) return;
+      if (work() !== false) left--;
     }
   };
   return (owner, work) => {
-    const own = waiting.get(owner) ?? new Fifo<() => void>();
+    const own = waiting.get(owner) ?? new Fifo<() => unknown>();
     own.push(work);
     if (own.size === 1) waiting.set(owner, own);
     schedule();

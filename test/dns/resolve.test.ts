@@ -4,6 +4,7 @@ import type { Clock } from "../../src/clock.ts";
 import { createResolver } from "../../src/dns/resolve.ts";
 import { maxRecords } from "../../src/dns/message.ts";
 import type { CachingResolver } from "../../src/dns/resolve.ts";
+import { maxMxRecords } from "../../src/dns/resolver.ts";
 import { silentLog } from "../../src/log.ts";
 import { ManualClock } from "../support/clock.ts";
 import { startDnsServer } from "../support/dns-server.ts";
@@ -124,10 +125,39 @@ test("an answer too long for UDP is fetched by TCP", async () => {
   dns.fail("mx1.a.test", "truncated");
   expect(await resolver.a("mx1.a.test")).toMatchObject({ records: ["192.0.2.1"] });
   expect(dns.queries.map((query) => query.over)).toEqual(["udp", "tcp"]);
-  const many = Array.from({ length: 1000 }, (_, i) => `10 a-rather-long-host-name-${i}.many.test`);
+  dns.set(
+    "many.test",
+    "TXT",
+    Array.from({ length: 1000 }, (_, i) => `a rather long text, number ${i}`),
+  );
+  const answer = await resolverOf([dns.server], 1, idleClock, 5000).txt("many.test");
+  expect(answer.kind === "found" && answer.records.length).toBe(maxRecords);
+});
+
+test("of a thousand MX records those of lowest preference are kept, as far as the answer is read", async () => {
+  const many = Array.from({ length: 1000 }, (_, i) => `${2000 - i} a-rather-long-host-name-${i}.many.test`);
   dns.set("many.test", "MX", many);
   const answer = await resolverOf([dns.server], 1, idleClock, 5000).mx("many.test");
-  expect(answer.kind === "found" && answer.records.length).toBe(maxRecords);
+  expect(answer).toMatchObject({ kind: "found" });
+  const preferences = answer.kind === "found" ? answer.records.map(({ preference }) => preference) : [];
+  expect(preferences).toEqual(Array.from({ length: maxMxRecords }, (_, i) => 2001 - maxRecords + i));
+});
+
+test("long answers are asked for one after the other", async () => {
+  const clock = new ManualClock();
+  const patient = resolverOf([dns.server], 1, clock, 60_000);
+  const names = ["one.test", "two.test", "three.test"];
+  for (const name of names) {
+    dns.set(name, "A", ["192.0.2.1"]);
+    dns.fail(name, "truncated");
+  }
+  const over = (way: string) => dns.queries.filter((query) => query.over === way).length;
+  const asking = Promise.all(names.map((name) => patient.a(name)));
+  while (over("udp") < names.length || over("tcp") < 1) await clock.advance(0);
+  for (let i = 0; i < 20; i++) await clock.advance(0);
+  expect(over("tcp")).toBe(1);
+  for (let i = 0; i < 5; i++) await clock.advance(8);
+  expect((await asking).every(({ kind }) => kind === "found")).toBe(true);
 });
 
 test.each(["wrong_id", "wrong_question", "other_case"] as const)(

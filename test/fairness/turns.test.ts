@@ -59,3 +59,16 @@ test("several pieces run in a turn of the loop where they may, the others in the
   await turn();
   expect(ran).toHaveLength(8);
 });
+
+test("work that had nothing to do gives its place to the next", async () => {
+  const clock = new ManualClock();
+  const turns = createTurns({ clock, pieces: 1, everyMs: 8 });
+  const ran: string[] = [];
+  for (let n = 0; n < 50; n++) turns("gave up", () => false);
+  turns("gave up", () => ran.push("own"));
+  turns("other", () => ran.push("other"));
+  await turn();
+  expect(ran).toEqual(["other"]);
+  await clock.advance(8);
+  expect(ran).toEqual(["other", "own"]);
+});
