@@ -78,7 +78,11 @@ async function oneDaemon(receiver: Sink): Promise<void> {
   };
   process.env["SVC_CHURN"] = JSON.stringify(churn);
   const loader = join(import.meta.dirname, "load/thread-churn.ts");
-  const ours = ["--max-semi-space-size=16", ...flags.flags.split(" ").filter(Boolean)];
+  const ours = [
+    "--max-semi-space-size=16",
+    "--heap-growing-percent=100",
+    ...flags.flags.split(" ").filter(Boolean),
+  ];
   const command: [string, ...string[]] = [flags.node, ...ours, "--import", loader, join(dist, "svc.js")];
   const config = { limits: raisedLimits };
   const running = await startProduct({ signed: true, route: "mx", destinations, command }, tools, { config });
