@@ -16,6 +16,7 @@ import type { Store } from "./store/store.ts";
 import type { Base, Changes, Listening } from "./daemon/base.ts";
 import { createFoundation } from "./daemon/foundation.ts";
 import { createInterfaces } from "./daemon/interfaces.ts";
+import { createPeriodicJobs } from "./daemon/periodic-jobs.ts";
 import { createReporting } from "./daemon/reporting.ts";
 import { createSending } from "./daemon/sending.ts";
 import { createUpkeep } from "./daemon/upkeep.ts";
@@ -111,16 +112,18 @@ async function build(
   const sending = await createSending(base, foundation);
   const reporting = createReporting(base, foundation, sending);
   const upkeep = createUpkeep(base, foundation, sending, reporting);
+  const jobs = createPeriodicJobs(base, foundation, sending, reporting, upkeep);
   const { addresses, http, inbound, relay, metrics, reload } = createInterfaces(
     base,
     foundation,
     sending,
     reporting,
     upkeep,
+    jobs,
   );
   const { boot, pools, dnsbl, access, domains, tls } = foundation;
   const { queuePauses, visits, sendingPause, runner } = sending;
-  const { retention, backups, storeChecks, jobs } = upkeep;
+  const { retention, backups, storeChecks } = upkeep;
   const outside: Service = {
     name: "outside",
     async start() {},

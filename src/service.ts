@@ -1,5 +1,5 @@
 // What runs for as long as the program does, and the work that the clock starts. daemon.ts starts the services in order
-// and stops them in reverse; daemon/upkeep.ts hands the periodic jobs of all modules to jobs.ts.
+// and stops them in reverse; daemon/periodic-jobs.ts hands the periodic jobs of all modules to jobs.ts.
 export interface Service {
   readonly name: string;
   start(): Promise<void>;

@@ -24,7 +24,6 @@ export type Principal =
 export interface SmtpLogin {
   account: Account;
   test: boolean;
-  credentialKey: number;
   passwordHash: Uint8Array;
 }
 
@@ -190,7 +189,7 @@ export function createAccess(deps: AccessDeps): Access {
       lockout.succeeded(ip);
       noteUse("smtpCredentials", credential.key);
       security.used(bearer, occasion);
-      return { account: owner, test: name.test, credentialKey: credential.key, passwordHash };
+      return { account: owner, test: name.test, passwordHash };
     },
 
     async renewSmtp(login) {

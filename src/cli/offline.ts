@@ -4,7 +4,9 @@ import { lstatSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import type { Command } from "commander";
 import type { Config } from "../config.ts";
+import type { Log } from "../log.ts";
 import type { Cli } from "./cli.ts";
+import type { DaemonModule } from "./daemon-contract.ts";
 import { CliFault, usage } from "./fault.ts";
 
 export interface OfflineFlags {
@@ -39,6 +41,41 @@ export async function orOffline<T>(cli: Cli, command: string, answer: Promise<T>
   });
 }
 
+/** Does `act` with the stopped service. `whereRunning`: what to do where it runs after all. */
+export async function withStopped<T>(
+  cli: Cli,
+  flags: OfflineFlags,
+  { level, whereRunning }: { level: "warn" | "error"; whereRunning: string },
+  act: (daemon: DaemonModule, of: { config: Config; log: Log }) => Promise<T>,
+): Promise<T> {
+  const config = await configOf(cli, flags);
+  const { createLog } = await import("../log.ts");
+  const log = createLog({ level });
+  const daemon = await cli.loadDaemon();
+  try {
+    return await act(daemon, { config, log });
+  } catch (error) {
+    if (!(error instanceof Error)) throw error;
+    throw offlineFault(cli, error, whereRunning);
+  } finally {
+    log.flush();
+  }
+}
+
+/** The configuration that names the data directory. */
+async function configOf(cli: Cli, { config: file, dataDir }: OfflineFlags): Promise<Config> {
+  const { faultText, loadConfig } = await import("../config.ts");
+  const result = loadConfig({
+    ...cli.io,
+    flags: {
+      ...(file === undefined ? {} : { config: resolve(cli.io.cwd, file) }),
+      ...(dataDir === undefined ? {} : { data_dir: resolve(cli.io.cwd, dataDir) }),
+    },
+  });
+  if ("config" in result) return result.config;
+  throw new CliFault(78, "the configuration has faults:", result.faults.map(faultText));
+}
+
 /** Of a command that needs the data directory for itself. */
 export function offlineFault(cli: Cli, error: Error, whereRunning: string): CliFault {
   const code = "code" in error ? error.code : null;
@@ -69,18 +106,4 @@ function nearestOwner(path: string): { path: string; uid: number } | null {
   } catch {
     return path === dirname(path) ? null : nearestOwner(dirname(path));
   }
-}
-
-/** Of a command that needs the data directory for itself: the configuration that names it. */
-export async function configOf(cli: Cli, { config: file, dataDir }: OfflineFlags): Promise<Config> {
-  const { faultText, loadConfig } = await import("../config.ts");
-  const result = loadConfig({
-    ...cli.io,
-    flags: {
-      ...(file === undefined ? {} : { config: resolve(cli.io.cwd, file) }),
-      ...(dataDir === undefined ? {} : { data_dir: resolve(cli.io.cwd, dataDir) }),
-    },
-  });
-  if ("config" in result) return result.config;
-  throw new CliFault(78, "the configuration has faults:", result.faults.map(faultText));
 }

@@ -6,4 +6,3 @@ const packageFolder = join(import.meta.dirname, import.meta.url.endsWith(".ts") 
 
 export const examplesFolder = join(packageFolder, "examples");
 export const unitFile = join(packageFolder, "systemd/svc-mail.service");
-export const programFile = join(packageFolder, "bin/svc");

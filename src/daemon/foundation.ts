@@ -1,24 +1,21 @@
-// What all other modules stand on: this start of the program, the resolver, certificates, threads, accounts, addresses and
-// domains.
-import { createAccess } from "../access/access.ts";
+// What all other modules stand on: this start of the program, the resolver, certificates, threads, and the senders.
 import { createBoot } from "../boot.ts";
 import { createTrust } from "../delivery/trust.ts";
-import { createDnsbl } from "../dnsbl/dnsbl.ts";
-import { createDomains } from "../domains/manage.ts";
 import { createRecorder } from "../events/record.ts";
 import { createHttps } from "../https.ts";
 import { theNode } from "../model/node.ts";
 import { createMaintenance } from "../maintenance/maintenance.ts";
 import { createParsing } from "../parsing/parsing.ts";
-import { createPools } from "../pools/pools.ts";
-import { domainConfig, endAtOnce, resolverOf, systemChoiceOf } from "../setup.ts";
+import { endAtOnce, resolverOf } from "../setup.ts";
 import { createSigning } from "../signing/signing.ts";
 import { openTls } from "../tls/tls.ts";
 import type { Base } from "./base.ts";
+import { createSenders } from "./senders.ts";
 
 export type Foundation = Awaited<ReturnType<typeof createFoundation>>;
 
-export async function createFoundation({ config, log, clock, mint, store }: Base) {
+export async function createFoundation(base: Base) {
+  const { config, log, clock, mint, store } = base;
   const boot = createBoot({
     store,
     node: theNode,
@@ -45,35 +42,7 @@ export async function createFoundation({ config, log, clock, mint, store }: Base
   const signing = createSigning(log.component("signing"));
   const { signHeader } = signing;
   const parsing = createParsing({ clock, log: log.component("parsing") });
-  const access = createAccess({ store, clock, log, mint });
-  const pools = createPools({
-    store,
-    resolver: resolver.uncached,
-    hostname: config.hostname,
-    drainListed: config.dnsbl.onListing === "drain",
-    clock,
-    log: log.component("pools"),
-  });
-  const dnsbl = createDnsbl({
-    store,
-    pools: pools.all,
-    resolver: resolver.uncached,
-    recorder,
-    config: config.dnsbl,
-    system: await systemChoiceOf(config, store),
-    onShown: pools.changed,
-    clock,
-    log: log.component("dnsbl"),
-    random: Math.random,
-  });
-  const domains = createDomains({
-    store,
-    resolver: resolver.uncached,
-    config: domainConfig(config),
-    poolAddresses: pools.addressesOf,
-    clock,
-    mint,
-  });
+  const senders = await createSenders(base, resolver, recorder);
   return {
     boot,
     owner,
@@ -86,9 +55,6 @@ export async function createFoundation({ config, log, clock, mint, store }: Base
     signing,
     signHeader,
     parsing,
-    access,
-    pools,
-    dnsbl,
-    domains,
+    ...senders,
   };
 }

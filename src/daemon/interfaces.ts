@@ -1,98 +1,36 @@
 // The listeners, HTTP and SMTP, with what they show of all other modules. One list.
 import { createProbe } from "../delivery/probe.ts";
-import { createFeedback } from "../feedback/feedback.ts";
 import { createHttp } from "../http/server.ts";
-import { createMetrics } from "../metrics/metrics.ts";
+import type { Jobs } from "../jobs.ts";
 import { createQueueAdmin } from "../queue/queue-admin.ts";
-import { createInbound } from "../relay/inbound.ts";
-import { createRelay } from "../relay/relay.ts";
-import { createStatus } from "../status/status.ts";
 import type { Base, Listening } from "./base.ts";
 import type { Foundation } from "./foundation.ts";
 import type { Sending } from "./sending.ts";
 import type { Reporting } from "./reporting.ts";
 import type { Upkeep } from "./upkeep.ts";
 import { createReload } from "./reload.ts";
-
-declare const __VERSION__: string;
-
-export type Interfaces = ReturnType<typeof createInterfaces>;
+import { createShown } from "./shown.ts";
+import { createSmtp } from "./smtp.ts";
 
 export function createInterfaces(
-  { config, log, clock, mint, store, startedAt, changes, logLines }: Base,
-  { resolver, tls, certificates, maintenance, recorder, parsing, access, pools, dnsbl, domains }: Foundation,
-  {
-    shaping,
-    delivery,
-    verpSecret,
-    trackingTokens,
-    tokens,
-    queuePauses,
-    visits,
-    unsubscribes,
-    queue,
-    activity,
-    shapingRules,
-    submission,
-  }: Sending,
-  { notices, webhooks }: Reporting,
-  { guard, retention, backups, storeChecks, doctor, jobs }: Upkeep,
+  base: Base,
+  foundation: Foundation,
+  sending: Sending,
+  reporting: Reporting,
+  upkeep: Upkeep,
+  jobs: Jobs,
 ) {
-  const relay =
-    certificates === null
-      ? null
-      : createRelay({
-          config,
-          certificates,
-          access,
-          submission,
-          store,
-          maintenance,
-          clock,
-          log: log.component("relay"),
-        });
-  const feedback = createFeedback({
-    store,
-    recorder,
-    verpSecret,
-    tokens,
-    unsubscribes,
-    resolver,
-    readReturned: parsing.readReturned,
-    readNotice: parsing.readNotice,
-    config,
-    notices,
-    clock,
-    log: log.component("feedback"),
-  });
-  const inbound = createInbound({
-    config,
-    certificates,
-    feedback,
-    store,
-    maintenance,
-    clock,
-    log: log.component("inbound"),
-  });
-  const metrics = createMetrics({
-    store,
-    clock,
-    version: __VERSION__,
-    others: () => ({
-      maintenance: maintenance.window() !== null,
-      poolProblems: pools.problems().length,
-      listings: dnsbl.summary().listed.length,
-      certificate: certificates?.current().cert ?? null,
-      failingCertificates: {
-        host: tls.troubles().filter(({ isHost }) => isHost).length,
-        tracking: tls.troubles().filter(({ isHost }) => !isHost).length,
-      },
-      backupAt: backups.newestAt(),
-    }),
-  });
+  const { config, log, clock, mint, store, changes, logLines } = base;
+  const { resolver, tls, certificates, maintenance, recorder, parsing, access, pools, dnsbl, domains } =
+    foundation;
+  const { shaping, delivery, queue, queuePauses, shapingRules, submission, activity } = sending;
+  const { trackingTokens, visits, unsubscribes } = sending;
+  const { guard, retention, backups, storeChecks, doctor } = upkeep;
+  const { relay, inbound } = createSmtp(base, foundation, sending, reporting);
   const reload = createReload({ shapingRules, tls, changes, log });
   const listeners: Listening[] = [];
   const addresses: Listening["addresses"] = () => listeners.flatMap((one) => one.addresses());
+  const { metrics, status } = createShown(base, foundation, upkeep, jobs, addresses);
   const http = createHttp({
     config,
     certificates,
@@ -102,7 +40,7 @@ export function createInterfaces(
     access,
     submission,
     domains,
-    webhooks,
+    webhooks: reporting.webhooks,
     pools,
     queuePauses,
     queueAdmin: createQueueAdmin({ store, recorder, note: queue.note, clock }),
@@ -128,19 +66,7 @@ export function createInterfaces(
     log: log.component("http"),
     logLines,
     mint,
-    status: createStatus({
-      store,
-      config,
-      maintenance,
-      clock,
-      version: __VERSION__,
-      startedAt,
-      poolProblems: pools.problems,
-      certificateTroubles: tls.troubles,
-      dnsbl,
-      listeners: addresses,
-      jobs: jobs.states,
-    }),
+    status,
     doctor,
     metrics: metrics.text,
     activity,

@@ -16,7 +16,7 @@ export type Reporting = ReturnType<typeof createReporting>;
 export function createReporting(
   { config, log, clock, mint, store }: Base,
   { owner, resolver, tls, recorder, signHeader, pools, dnsbl, domains }: Foundation,
-  { https, tokens, activity, runner }: Sending,
+  { https, messageTokens, activity, runner }: Sending,
 ) {
   const notices = createNotices({
     store,
@@ -24,7 +24,7 @@ export function createReporting(
     config,
     domains,
     signHeader,
-    tokens,
+    tokens: messageTokens,
     clock,
     mint,
     log: log.component("notices"),

@@ -1,16 +1,13 @@
-// What keeps the appliance in order while it runs: the abuse guard, retention, backups, the doctor, and the list of all
-// modules that have periodic jobs.
+// What keeps the appliance in order while it runs: the abuse guard, retention, backups, checks of the store, and the doctor.
 import { createBackups } from "../backup/backup.ts";
 import { createStoreChecks } from "../backup/check.ts";
 import { createDoctor } from "../doctor/doctor.ts";
 import { createWorld } from "../doctor/world.ts";
-import { createJobs } from "../jobs.ts";
 import { notifyBackupFailed } from "../notifications/backup-notice.ts";
 import { notifyDoctor } from "../notifications/doctor-notice.ts";
 import { notifyAccountPaused } from "../notifications/pause-notice.ts";
 import { createRetention } from "../retention/retention.ts";
 import { createAbuseGuard } from "../sending-pause/abuse-guard.ts";
-import { createStatsFold } from "../stats/fold.ts";
 import { createNxdomainRecheck } from "../suppressions/nxdomain-recheck.ts";
 import type { Base } from "./base.ts";
 import type { Foundation } from "./foundation.ts";
@@ -23,9 +20,9 @@ export type Upkeep = ReturnType<typeof createUpkeep>;
 
 export function createUpkeep(
   { config, log, clock, store }: Base,
-  { resolver, tls, certificates, pools, dnsbl, domains }: Foundation,
-  { tlsResults, trackingKeys, sendingPause }: Sending,
-  { notices, tlsReports }: Reporting,
+  { resolver, tls, certificates, pools, dnsbl }: Foundation,
+  { sendingPause }: Sending,
+  { notices }: Reporting,
 ) {
   const guard = createAbuseGuard({
     store,
@@ -80,25 +77,5 @@ export function createUpkeep(
     clock,
     log: log.component("doctor"),
   });
-  const jobs = createJobs(
-    [
-      domains,
-      tls,
-      nxdomainRecheck,
-      retention,
-      backups,
-      createStatsFold(store),
-      guard,
-      sendingPause,
-      pools,
-      dnsbl,
-      tlsResults,
-      tlsReports,
-      doctor,
-      trackingKeys,
-    ],
-    clock,
-    log.component("jobs"),
-  );
-  return { guard, retention, backups, storeChecks, doctor, jobs };
+  return { guard, retention, backups, storeChecks, nxdomainRecheck, doctor };
 }

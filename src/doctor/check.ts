@@ -1,5 +1,6 @@
 // A check of the doctor: what it saw, why that matters, and what mends it. Checks see the world through an interface, so
 // that each can be shown failing and passing.
+import { dayMs, hourMs } from "../clock.ts";
 import type { OutboundConfig, ListenAddress } from "../config.ts";
 import type { Resolver } from "../dns/resolver.ts";
 import type { Pool } from "../model/ip-pool.ts";
@@ -163,3 +164,7 @@ export function listed(names: readonly string[]): string {
   const shown = names.slice(0, most);
   return names.length > most ? `${shown.join(", ")} and ${names.length - most} more` : shown.join(", ");
 }
+
+/** `30 hours`, `5 days` */
+export const within = (ms: number): string =>
+  ms < 2 * dayMs ? `${Math.round(ms / hourMs)} hours` : `${Math.round(ms / dayMs)} days`;

@@ -5,12 +5,19 @@ import { Refusal } from "../errors.ts";
 import type { Log } from "../log.ts";
 import type { HasJobs } from "../service.ts";
 import { unknown, type Check, type Finding, type FindingStatus, type World } from "./check.ts";
+import { certificateCheck } from "./checks/certificate.ts";
 import { domainChecks } from "./checks/domains.ts";
 import { machineChecks } from "./checks/machine.ts";
 import { nameChecks } from "./checks/names.ts";
 import { serviceChecks } from "./checks/service.ts";
 
-export const checks: readonly Check[] = [...nameChecks, ...domainChecks, ...serviceChecks, ...machineChecks];
+export const checks: readonly Check[] = [
+  ...nameChecks,
+  ...domainChecks,
+  certificateCheck,
+  ...serviceChecks,
+  ...machineChecks,
+];
 
 export interface Result extends Finding {
   id: string;

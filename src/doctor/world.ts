@@ -1,30 +1,23 @@
 // The world as the doctor sees it, from inside the running service; of a stopped one, offline.ts gives what it can.
-import { createSocket } from "node:dgram";
 import { readFileSync, statfsSync, statSync } from "node:fs";
-import { connect } from "node:net";
 import { freemem, totalmem } from "node:os";
-import { setImmediate as nextTurn } from "node:timers/promises";
-import { dayMs, type Clock } from "../clock.ts";
+import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import { parseServer, systemServers } from "../dns/servers.ts";
 import type { Resolver } from "../dns/resolver.ts";
 import type { Dnsbl } from "../dnsbl/dnsbl.ts";
-import type { Account } from "../model/account.ts";
 import { openFilesLimit } from "../open-files.ts";
 import { isUsable } from "../pools/sources.ts";
 import type { Pools } from "../pools/pools.ts";
-import { recordsOf } from "../pools/ptr.ts";
-import type { Store } from "../store/store.ts";
-import type { Dial, SendingAddress, StoreFacts, World } from "./check.ts";
+import type { FileFacts, SendingAddress, StoreFacts, World } from "./check.ts";
 import type { Wanted } from "./doctor.ts";
+import { clockAhead, dial } from "./network.ts";
+import { createStoredFacts, type FactsStore } from "./stored-facts.ts";
 import { unitFacts } from "./unit.ts";
 
 export interface WorldDeps {
   config: Config;
-  store: Pick<
-    Store,
-    "listAccounts" | "listDomains" | "listEndpoints" | "statsTotals" | "health" | "queueCounts"
-  >;
+  store: FactsStore;
   /** Without a cache. */
   resolver: Resolver;
   pools: Pick<Pools, "all">;
@@ -40,35 +33,11 @@ export interface WorldDeps {
   clock: Clock;
 }
 
-const dialMs = 8_000;
-const timeMs = 3_000;
-const timeServer = "pool.ntp.org";
-const accountsMost = 1_000;
-const ratesDays = 7;
-
 export function createWorld(deps: WorldDeps): (wanted: Pick<Wanted, "domain">) => Promise<World> {
   const { config, store, resolver, pools, dnsbl, clock } = deps;
   const { hostname, outbound, dataDir } = config;
   return async ({ domain }) => {
-    let known: Promise<Account[]> | null = null;
-    const accounts = (): Promise<Account[]> => (known ??= allAccounts(store));
-    /** Reads by key run on the loop: one account's at a time, and what several checks want is read once. */
-    const ofEach = <T>(read: (account: Account) => Promise<T[]>): (() => Promise<T[]>) => {
-      const all = async (): Promise<T[]> => {
-        const found: T[] = [];
-        for (const account of await accounts()) {
-          found.push(...(await read(account)));
-          await nextTurn();
-        }
-        return found;
-      };
-      let once: Promise<T[]> | null = null;
-      return () => (once ??= all());
-    };
-    const domains = ofEach(({ key }) => store.listDomains(key));
-    const endpoints = ofEach(async ({ key, name }) =>
-      (await store.listEndpoints(key)).map((endpoint) => ({ ...endpoint, account: name })),
-    );
+    const stored = createStoredFacts(store, clock);
     return {
       running: deps.running,
       hostname,
@@ -104,10 +73,6 @@ export function createWorld(deps: WorldDeps): (wanted: Pick<Wanted, "domain">) =
               : [{ zone: zone.zone, detail: tested.health.detail ?? tested.health.status }],
           );
       },
-      async domains() {
-        const all = await domains();
-        return domain === null ? all : all.filter(({ name }) => name === domain);
-      },
       certificate: deps.certificate(),
       tlsMode: config.tls.mode,
       certificates: deps.certificates,
@@ -116,48 +81,19 @@ export function createWorld(deps: WorldDeps): (wanted: Pick<Wanted, "domain">) =
       unit: unitFacts,
       dial: (host, port, how) => dial(host, port, how, clock),
       clockAheadMs: () => clockAhead(resolver, clock),
-      disk() {
-        const { bavail, blocks, bsize } = statfsSync(dataDir);
-        return { freeBytes: bavail * bsize, totalBytes: blocks * bsize };
-      },
+      disk: () => diskOf(dataDir),
       memory: () => ({ freeBytes: availableMemory(), totalBytes: totalmem() }),
-      openFiles: () => openFilesLimit(),
-      file(path) {
-        const facts = statSync(path, { throwIfNoEntry: false });
-        return facts ? { mode: facts.mode & 0o777 } : null;
-      },
+      openFiles: openFilesLimit,
+      file: factsOf,
       configFiles: config.files,
-      async store() {
-        if (deps.unopened) return deps.unopened;
-        const { engine, writable, full } = await store.health();
-        return {
-          journalMode: String(engine["journal_mode"]),
-          synchronous: synchronousNames[Number(engine["synchronous"])] ?? String(engine["synchronous"]),
-          walBytes: Number(engine["wal_bytes"] ?? 0),
-          writable,
-          full,
-        };
+      async domains() {
+        const all = await stored.domains();
+        return domain === null ? all : all.filter(({ name }) => name === domain);
       },
-      queue: store.queueCounts,
-      async failingEndpoints() {
-        return (await endpoints())
-          .filter(({ active, consecutiveFailures }) => active && consecutiveFailures > 0)
-          .map(({ account, id, consecutiveFailures: failures, lastSuccessAt }) => ({
-            account,
-            id,
-            failures,
-            lastSuccessAt,
-          }));
-      },
-      async rates() {
-        const range = { from: clock.now() - ratesDays * dayMs, to: clock.now(), test: false };
-        const found: Awaited<ReturnType<World["rates"]>> = [];
-        for (const { key, name } of await accounts()) {
-          const { delivered, bouncedHard, complained } = await store.statsTotals(key, range);
-          found.push({ account: name, rates: { delivered, bouncedHard, complained } });
-        }
-        return found;
-      },
+      store: () => (deps.unopened ? Promise.resolve(deps.unopened) : stored.store()),
+      queue: stored.queue,
+      failingEndpoints: stored.failingEndpoints,
+      rates: stored.rates,
       async backups() {
         return { at: config.backup.at, lastAt: deps.lastBackupAt() };
       },
@@ -176,14 +112,6 @@ export function listenersOf({ http, relay, inbound, tls }: Config): World["liste
   ];
 }
 
-/** Of PRAGMA synchronous, by number. */
-const synchronousNames = ["OFF", "NORMAL", "FULL", "EXTRA"];
-
-async function allAccounts(store: Pick<Store, "listAccounts">): Promise<Account[]> {
-  const { rows } = await store.listAccounts({ limit: accountsMost, cursor: null });
-  return rows;
-}
-
 function sendingOf({ hostname, outbound, dev }: Config, pools: WorldDeps["pools"]): SendingAddress[] {
   if (outbound.smartHost !== null || dev) return [];
   const ofPools = pools
@@ -199,6 +127,16 @@ function sendingOf({ hostname, outbound, dev }: Config, pools: WorldDeps["pools"
 /** Without its port. */
 const addressOf = (server: string): string => parseServer(server)?.address ?? server;
 
+function diskOf(folder: string): ReturnType<World["disk"]> {
+  const { bavail, blocks, bsize } = statfsSync(folder);
+  return { freeBytes: bavail * bsize, totalBytes: blocks * bsize };
+}
+
+function factsOf(path: string): FileFacts | null {
+  const facts = statSync(path, { throwIfNoEntry: false });
+  return facts ? { mode: facts.mode & 0o777 } : null;
+}
+
 /** MemAvailable of Linux counts what caches would give back. */
 function availableMemory(): number {
   try {
@@ -209,73 +147,3 @@ function availableMemory(): number {
   }
   return freemem();
 }
-
-function dial(
-  host: string,
-  port: number,
-  { from, greeting }: { from: string | null; greeting: boolean },
-  clock: Clock,
-): Promise<Dial> {
-  return new Promise((resolve) => {
-    const socket = connect({ host, port, ...(from === null ? {} : { localAddress: from }) });
-    const end = (result: Dial): void => {
-      timer.cancel();
-      socket.destroy();
-      resolve(result);
-    };
-    const timer = clock.after(dialMs, () =>
-      end({ kind: "silent", why: `no answer within ${dialMs / 1000} s` }),
-    );
-    socket.once("error", (error: NodeJS.ErrnoException) =>
-      end({ kind: error.code === "ECONNREFUSED" ? "refused" : "failed", why: error.code ?? error.message }),
-    );
-    socket.once("connect", () => {
-      if (!greeting) end({ kind: "open", greeting: null });
-    });
-    if (!greeting) return;
-    socket.once("data", (bytes: Buffer) => {
-      const [line = ""] = bytes.toString("latin1").split("\r\n");
-      socket.end("QUIT\r\n");
-      end({ kind: "open", greeting: line.slice(0, 512) });
-    });
-    socket.once("end", () => end({ kind: "failed", why: "closed without a greeting" }));
-  });
-}
-
-/** By SNTP (RFC 4330): how far our clock is ahead of a time server's, half of the way there and back taken off. */
-async function clockAhead(resolver: Pick<Resolver, "a">, clock: Clock): Promise<number | null> {
-  const [server] = recordsOf(await resolver.a(timeServer));
-  if (server === undefined) return null;
-  const { promise, resolve } = Promise.withResolvers<number | null>();
-  const socket = createSocket("udp4");
-  const timer = clock.after(timeMs, () => resolve(null));
-  const request = Buffer.alloc(48);
-  request[0] = 0x1b; // version 3, client
-  const sentAt = clock.now();
-  socket.on("error", () => resolve(null));
-  socket.on("message", (reply, { address }) => {
-    if (address !== server || !isTime(reply)) return;
-    const now = clock.now();
-    const at =
-      reply.readUInt32BE(40) * 1000 + (reply.readUInt32BE(44) / 2 ** 32) * 1000 - secondsTo1970 * 1000;
-    resolve((sentAt + now) / 2 - at);
-  });
-  socket.send(request, 123, server);
-  try {
-    return await promise;
-  } finally {
-    timer.cancel();
-    socket.close();
-  }
-}
-/** A server's answer (mode 4) that has the time: not "ask less" (stratum 0), not of a clock that is not set (RFC 4330 §5). */
-export function isTime(reply: Buffer): boolean {
-  if (reply.length < 48) return false;
-  const [first = 0, stratum = 0] = reply;
-  return (
-    first >> 6 !== 3 && (first & 7) === 4 && stratum >= 1 && stratum <= 15 && reply.readUInt32BE(40) !== 0
-  );
-}
-
-/** NTP counts from 1900. */
-const secondsTo1970 = 2_208_988_800;

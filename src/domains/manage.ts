@@ -1,21 +1,19 @@
-// Manages sender domains: creates them with their DKIM keys, verifies their DNS records, and finds the one of each
-// message. A domain can send once it is verified, and for 72 hours while it is degraded.
-import { hourMs, type Clock } from "../clock.ts";
+// Manages sender domains: creates and changes them with their DKIM keys, and finds the one of each message. A domain can send
+// once it is verified (verification.ts), and for 72 hours while it is degraded.
+import type { Clock } from "../clock.ts";
 import type { Resolver } from "../dns/resolver.ts";
 import { Refusal } from "../errors.ts";
 import type { IdMint } from "../ids.ts";
-import type { DnsRecord } from "../model/dns-record.ts";
 import type { SenderDomain } from "../model/domain.ts";
 import type { HasJobs } from "../service.ts";
 import { LimitReached } from "../store/store.ts";
 import type { Store } from "../store/store.ts";
-import { createCheckLimiter } from "./check-limiter.ts";
-import { checkRecords, statusAfter } from "./check.ts";
-import type { Domains, DomainWriting, StatusListener } from "./domains.ts";
-import { keysAfter, makeKeys } from "./keys.ts";
+import type { Domains, DomainWriting } from "./domains.ts";
+import { makeKeys } from "./keys.ts";
 import { checkedName, checkNames, checkSelector, invalid } from "./names.ts";
 import { recordsFor, returnPathDomain } from "./records.ts";
 import type { SendingHost } from "./records.ts";
+import { changedMeanwhile, createVerification } from "./verification.ts";
 
 export interface DomainsDeps {
   store: Pick<Store, "createDomain" | "countDomains" | "domainByName" | "domainsToCheck" | "saveDomain">;
@@ -28,15 +26,8 @@ export interface DomainsDeps {
   mint: IdMint;
 }
 
-/** Domains of one account in a round of re-checks; the rest waits for the next. */
-const recheckLimit = 200;
-const recheckAtOnce = 4;
-/** How often a check is tried while the domain changes during it. */
-const mostTries = 3;
-
 export function createDomains(deps: DomainsDeps): Domains & HasJobs {
   const { store, clock } = deps;
-  const listeners: StatusListener[] = [];
   const host: SendingHost = {
     hostname: deps.config.hostname.toLowerCase(),
     sources: deps.config.sources,
@@ -47,45 +38,11 @@ export function createDomains(deps: DomainsDeps): Domains & HasJobs {
     const sources = new Set([...host.sources, ...(deps.poolAddresses?.(accountKey) ?? [])]);
     return { ...host, sources: [...sources] };
   };
-  let rechecking = false;
+  const verification = createVerification({ ...deps, host, hostOf });
   const refuseOver = async (accountKey: number, most: number): Promise<void> => {
     const has = await store.countDomains(accountKey);
     if (has >= most) throw new LimitReached(has);
   };
-
-  /** What the DNS says of a domain as it was read. */
-  const look = async (domain: SenderDomain): Promise<SenderDomain> => {
-    // Made afresh: the host name or the addresses may have changed since.
-    const sending = hostOf(domain.accountKey);
-    const seen = await checkRecords(deps.resolver, recordsFor(domain, sending), host, domain.accountKey);
-    const now = clock.now();
-    const dkimKeys = keysAfter(domain.dkimKeys, seen, domain.name, now);
-    const records = recordsFor({ ...domain, dkimKeys }, sending, seen);
-    const status = statusAfter(domain, records, now);
-    const returnPathBefore = records.every(isReturnPathReady) ? null : domain.returnPathBefore;
-    return { ...domain, dkimKeys, returnPathBefore, records, ...status, checkedAt: now, updatedAt: now };
-  };
-
-  /** If the domain changed during the DNS look-ups, the check is repeated with its new state. */
-  const lookAndSave = async (given: SenderDomain): Promise<SenderDomain> => {
-    let domain = given;
-    for (let tries = 0; tries < mostTries; tries++) {
-      const checked = await look(domain);
-      if (await store.saveDomain(checked)) {
-        if (checked.status !== domain.status)
-          for (const listener of listeners) listener(checked, domain.status);
-        return { ...checked, revision: checked.revision + 1 };
-      }
-      const now = await store.domainByName(domain.accountKey, domain.name);
-      if (now === null) throw new Refusal("resource_not_found", "There is no such domain.");
-      domain = now;
-    }
-    throw changedMeanwhile(domain.name);
-  };
-
-  const limiter = createCheckLimiter();
-  const verify = (domain: SenderDomain): Promise<SenderDomain> =>
-    limiter.run(domain.accountKey, domain.name, () => lookAndSave(domain));
 
   /** Saves what was made of a domain, with the records that it then publishes. */
   const change = async (
@@ -99,28 +56,6 @@ export function createDomains(deps: DomainsDeps): Domains & HasJobs {
     const next = { ...changed, records, checkedAt: unseen ? null : changed.checkedAt };
     if (!(await into.saveDomain(next))) throw changedMeanwhile(domain.name);
     return { ...next, revision: next.revision + 1 };
-  };
-
-  /** Re-checks an account's domains, a few at once; the limiter leaves capacity for checks that clients request. */
-  const recheckOf = async (domains: SenderDomain[]): Promise<void> => {
-    const left = domains.values();
-    const some = Array.from({ length: recheckAtOnce }, async () => {
-      for (const domain of left) await verify(domain).catch(ifNotChanged);
-    });
-    for (const done of await Promise.allSettled(some)) if (done.status === "rejected") throw done.reason;
-  };
-
-  const recheck = async (): Promise<void> => {
-    if (rechecking) return;
-    rechecking = true;
-    try {
-      const now = clock.now();
-      const due = await store.domainsToCheck(now - hourMs, now - 24 * hourMs, recheckLimit);
-      const checks = [...Map.groupBy(due, ({ accountKey }) => accountKey).values()].map(recheckOf);
-      for (const done of await Promise.allSettled(checks)) if (done.status === "rejected") throw done.reason;
-    } finally {
-      rechecking = false;
-    }
   };
 
   return {
@@ -184,7 +119,7 @@ export function createDomains(deps: DomainsDeps): Domains & HasJobs {
       return change(domain, { status: "pending", checkedAt: null, failingSince: null }, into);
     },
 
-    verify,
+    verify: verification.verify,
 
     async senderFor(accountKey, fromDomain) {
       const from = fromDomain.toLowerCase();
@@ -200,9 +135,9 @@ export function createDomains(deps: DomainsDeps): Domains & HasJobs {
       return { ok: false, domain: nearest };
     },
 
-    onStatus: (listener) => void listeners.push(listener),
-    recheck,
-    jobs: [{ name: "recheck-domains", cron: "*/10 * * * *", run: recheck }],
+    onStatus: verification.onStatus,
+    recheck: verification.recheck,
+    jobs: verification.jobs,
   };
 }
 
@@ -211,21 +146,6 @@ function beforeOf(domain: SenderDomain, next: string): string | null {
   const { status, returnPathDomain: now, returnPathBefore: before } = domain;
   const inUse = before ?? (status === "verified" || status === "degraded" ? now : null);
   return inUse === next ? null : inUse;
-}
-
-function isReturnPathReady({ purpose, status }: DnsRecord): boolean {
-  return (purpose !== "return_path" && purpose !== "spf") || status === "ok";
-}
-
-function changedMeanwhile(name: string): Refusal {
-  return new Refusal("conflict", `${name} was changed by another request meanwhile; try again.`, {
-    domain: name,
-  });
-}
-
-/** Whatever is changed or deleted while a round asks after it is the next round's. */
-function ifNotChanged(error: unknown): void {
-  if (!(error instanceof Refusal)) throw error;
 }
 
 function duplicate(name: string): Refusal {

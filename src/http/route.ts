@@ -6,7 +6,7 @@ import type { Scope } from "../model/api-key.ts";
 import type { Resource } from "../model/last-change.ts";
 import type { BodyKind } from "./large-body-thread.ts";
 import type { Readable } from "node:stream";
-import type { z } from "zod";
+import { z } from "zod";
 import type { Principal } from "../access/access.ts";
 import type { RouteBucket } from "../access/buckets.ts";
 import type { ErrorCode, Problem } from "../errors.ts";
@@ -132,3 +132,20 @@ export function route<Query extends z.ZodObject, Body extends z.ZodType | null>(
 export function json(status: number, value: unknown, headers: Record<string, string> = {}): Reply {
   return { status, headers, body: JSON.stringify(value) };
 }
+
+/** The answer to a request whose effect is over, and was not one write to the store. */
+export function keepReply(idempotent: Call<unknown, unknown>["idempotent"], reply: Reply): Promise<Reply> {
+  return idempotent(
+    () => Promise.resolve(null),
+    () => reply,
+  );
+}
+
+/** What routes about the whole appliance have in common: they are on the operator's socket. */
+export const operatorRoute = {
+  scopes: ["admin"],
+  bucket: "default",
+  listeners: "admin",
+  query: z.object({}),
+  applianceWide: true,
+} as const;

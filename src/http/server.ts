@@ -3,22 +3,19 @@
 // order in which listeners come and go.
 import { createBuckets } from "../access/buckets.ts";
 import { createNetworks } from "../access/networks.ts";
-import { Refusal } from "../errors.ts";
 import type { Service } from "../service.ts";
 import { listenOnSocket } from "./admin-socket.ts";
-import { createApp, strictTransport, type AppDeps } from "./app.ts";
+import { createApp, type AppDeps } from "./app.ts";
 import type { HttpDeps } from "./deps.ts";
 import { createBodyMemory } from "./body-memory.ts";
 import { createLargeBodies } from "./large-bodies.ts";
 import { connectionRule, createConnections } from "./connections.ts";
 import { createInFlight } from "./idempotency.ts";
-import { emptyBucket } from "./middleware/rates.ts";
-import { apiVersion } from "./middleware/request.ts";
 import { affordableConnections } from "../open-files.ts";
-import { renderProblem } from "./problem.ts";
 import { metricsRoutes } from "./resources/metrics.ts";
 import { allRoutes } from "./routes.ts";
-import { listen, rawResponse, type Listener } from "./listener.ts";
+import { listen, type Listener } from "./listener.ts";
+import { createMalformed } from "./malformed.ts";
 import { createStreams } from "./streams.ts";
 import { createTrackingEndpoints } from "./tracking.ts";
 
@@ -32,26 +29,11 @@ export interface Http extends Service {
 
 export function createHttp(deps: HttpDeps): Http {
   const { config, certificates, clock, log, store } = deps;
-  const streams = createStreams();
-  const buckets = createBuckets(clock, config.limits.rates);
-  const trustedProxies = createNetworks(config.http.trustedProxies);
-  const connections = createConnections({
-    clock,
-    log,
-    isProxy: (ip) => ip === "" || trustedProxies.has(ip),
-    rule: { ...connectionRule, total: affordableConnections(connectionRule.total, 1 / 2) },
-  });
-  const metricsConnections = createConnections({
-    clock,
-    log,
-    isProxy: () => false,
-    rule: { ...connectionRule, total: mostScrapers },
-  });
-  const largeBodies = createLargeBodies({ clock, log });
+  const shared = createShared(deps);
+  const { buckets, connections, streams, largeBodies, trustedProxies, transport } = shared;
   let listeners: { name: string; listener: Listener }[] = [];
   let draining = false;
 
-  const transport = certificates ? "tls" : config.http.trustedProxies.length > 0 ? "proxy" : "local";
   const tracking = createTrackingEndpoints({
     ...deps.tracking,
     store,
@@ -64,48 +46,24 @@ export function createHttp(deps: HttpDeps): Http {
   });
 
   const appDeps: AppDeps = {
+    ...shared,
     store,
     access: deps.access,
-    buckets,
-    bodies: createBodyMemory(clock),
-    largeBodies,
-    connections,
-    inFlight: createInFlight(),
     clock,
     log,
     mint: deps.mint,
     publicUrl: config.publicUrl,
-    trustedProxies,
-    transport,
     draining: () => draining,
     maintenance: deps.maintenance,
   };
 
-  /** What never became a request still gets the form and the headers of every other answer. */
-  const malformed = (status: number, ip: string): string => {
-    const requestId = deps.mint("req", clock.now());
-    const limit = buckets.takeSource("unauthenticated", ip);
-    const refusal = limit.allowed ? refusalOfStatus(status) : emptyBucket(limit);
-    const reply = renderProblem(refusal, {
-      requestId,
-      path: "",
-      publicUrl: config.publicUrl,
-      acceptsProblem: limit.allowed,
-      status: limit.allowed ? status : refusal.status,
-    });
-    const headers = {
-      ...reply.headers,
-      "x-request-id": requestId,
-      "x-api-version-used": apiVersion,
-      "x-content-type-options": "nosniff",
-      ...(certificates ? { "strict-transport-security": strictTransport } : {}),
-      "x-ratelimit-limit": String(limit.limit),
-      "x-ratelimit-remaining": String(limit.remaining),
-      "x-ratelimit-reset": String(limit.resetAt),
-      "x-ratelimit-bucket": limit.bucket,
-    };
-    return rawResponse(reply.status, headers, reply.body);
-  };
+  const malformed = createMalformed({
+    buckets,
+    clock,
+    mint: deps.mint,
+    publicUrl: config.publicUrl,
+    hasTls: certificates !== null,
+  });
 
   const stop = async (): Promise<void> => {
     draining = true;
@@ -141,7 +99,7 @@ export function createHttp(deps: HttpDeps): Http {
         });
         const metrics = createApp("admin", metricsRoutes(deps), appDeps);
         for (const address of config.metrics.listen) {
-          const own = { ...base, app: metrics, connections: metricsConnections };
+          const own = { ...base, app: metrics, connections: shared.scrapers };
           const bound = "path" in address ? listenOnSocket(address.path, own) : listen(address, own);
           listeners.push({ name: "metrics", listener: await bound });
         }
@@ -154,12 +112,29 @@ export function createHttp(deps: HttpDeps): Http {
   };
 }
 
-function refusalOfStatus(status: number): Refusal {
-  if (status === 503) return new Refusal("service_overloaded", "There are too many connections right now.");
-  return new Refusal("invalid_request", malformedText[status] ?? "The request is not valid HTTP/1.1.");
+/** What the requests of all listeners share. */
+function createShared({ config, certificates, clock, log }: HttpDeps) {
+  const trustedProxies = createNetworks(config.http.trustedProxies);
+  return {
+    streams: createStreams(),
+    buckets: createBuckets(clock, config.limits.rates),
+    bodies: createBodyMemory(clock),
+    largeBodies: createLargeBodies({ clock, log }),
+    inFlight: createInFlight(),
+    connections: createConnections({
+      clock,
+      log,
+      isProxy: (ip) => ip === "" || trustedProxies.has(ip),
+      rule: { ...connectionRule, total: affordableConnections(connectionRule.total, 1 / 2) },
+    }),
+    /** Connections to metrics.listen. */
+    scrapers: createConnections({
+      clock,
+      log,
+      isProxy: () => false,
+      rule: { ...connectionRule, total: mostScrapers },
+    }),
+    trustedProxies,
+    transport: certificates ? "tls" : config.http.trustedProxies.length > 0 ? "proxy" : "local",
+  } as const;
 }
-
-const malformedText: Record<number, string> = {
-  408: "The request did not arrive in time.",
-  431: "The request's header is too large.",
-};

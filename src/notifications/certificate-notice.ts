@@ -1,6 +1,6 @@
 // The operator's mail when a certificate cannot be renewed, or the files of one cannot be used.
 import { isoTime } from "../clock.ts";
-import type { CertificateTrouble } from "../tls/tls.ts";
+import type { CertificateTrouble } from "../tls/states.ts";
 import type { Notices } from "./notices.ts";
 
 export async function notifyCertificate(

@@ -3,48 +3,17 @@
 // SIGHUP. Every new certificate reaches the listeners on the same way: it is put in its place, then reloaded. Without TLS
 // (tls.mode: off) there is none.
 import { join } from "node:path";
-import { isoTime, type Clock } from "../clock.ts";
+import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import type { Https } from "../https.ts";
 import type { Log } from "../log.ts";
-import type { CertificateSource } from "../model/tls.ts";
 import type { HasJobs, Service } from "../service.ts";
 import { openAcme, type AcmeDeps } from "./acme/acme.ts";
-import { givenUpAfter, type NotRenewed } from "./acme/issuer.ts";
-import { certificatePair, writeCertificateFiles, type CertificatePair } from "./files.ts";
+import type { NotRenewed } from "./acme/issuer.ts";
+import { createInstall } from "./install.ts";
 import { createNameCertificates, type NameCertificates } from "./name-certificates.ts";
-import { installedFile, openCertificates, type OwnCertificates } from "./open.ts";
-import { storePair } from "./stored-pair.ts";
-
-/** A certificate that is served, or would be. */
-export interface CertificateState {
-  /** The host name, or a tracking name. */
-  name: string;
-  /** The host's own, on every listener; else that of a tracking name. */
-  isHost: boolean;
-  source: CertificateSource;
-  /** null: there is none yet; a self-signed one is served. */
-  pair: CertificatePair | null;
-  /** When the ACME server is asked for the next one; null: it is not. */
-  renewAt: number | null;
-  nextAttemptAt: number | null;
-  renewing: boolean;
-  failures: number;
-  /** A tracking name that failed so often that the operator is not notified of it. */
-  isGivenUp: boolean;
-  error: string | null;
-}
-
-/** For the operator. */
-export interface CertificateTrouble {
-  name: string;
-  isHost: boolean;
-  error: string;
-  /** When it is tried again; null: when the files change. */
-  nextAt: number | null;
-  /** When the one that is served expires; null: none of an authority is. */
-  until: number | null;
-}
+import { openCertificates, type OwnCertificates } from "./open.ts";
+import { listStates, listTroubles, type CertificateState, type CertificateTrouble } from "./states.ts";
 
 export interface Tls extends HasJobs, Service {
   /** null where tls.mode is off. */
@@ -80,63 +49,24 @@ const quietFailures = 1;
 /** Throws an Error in plain words where the configured files are unusable. */
 export async function openTls(deps: TlsDeps): Promise<Tls> {
   const { config, clock, log } = deps;
-  const { tls, dataDir } = config;
+  const { tls } = config;
   const hostname = config.hostname.toLowerCase();
-  const folder = join(dataDir, "tls");
+  const folder = join(config.dataDir, "tls");
   const listeners = new Set<(trouble: CertificateTrouble) => void>();
   const tell = (trouble: CertificateTrouble): void => {
     for (const listener of listeners) listener(trouble);
   };
-  const certificates =
-    tls.mode === "off"
-      ? null
-      : await openCertificates({ config: tls, dataDir, hostname, altNames: [], clock, log });
-  const tracking =
-    certificates === null
-      ? null
-      : createNameCertificates({
-          files: tls.trackingCertificates,
-          folder,
-          acme: tls.mode === "acme",
-          isName: deps.isTrackingName,
-          clock,
-          log,
-        });
-  const acme =
-    tls.mode !== "acme"
-      ? null
-      : await openAcme({
-          ...deps,
-          folder,
-          async onIssued({ name, account }) {
-            if (account === null) await certificates?.reload();
-            else tracking?.forget(name);
-          },
-          onFailed({ failures, ...failure }) {
-            if (failure.isHost && failures > quietFailures) tell(failure);
-          },
-        });
+  const { certificates, tracking, acme } = await openSources(deps, folder, tell);
   const files = createFileWatch(hostname, certificates, tell);
 
-  const install = async (cert: string, key: string): Promise<void> => {
-    if (tls.mode === "off" || tls.mode === "acme")
-      throw new Error(`the option tls.mode is ${tls.mode}, and not files or self-signed`);
-    const pair = certificatePair(cert, key, { cert: "the certificate", key: "the key" });
-    const now = clock.now();
-    if (pair.validUntil <= now) throw new Error(`the certificate expired at ${isoTime(pair.validUntil)}`);
-    if (pair.validFrom > now)
-      throw new Error(`the certificate is not valid before ${isoTime(pair.validFrom)}`);
-    if (!pair.covers(hostname))
-      throw new Error(
-        `the certificate does not name ${hostname}: it is for ${pair.leaf.subjectAltName ?? "no name"}`,
-      );
-    if (tls.cert !== null && tls.key !== null) await writeCertificateFiles(tls.cert, tls.key, pair);
-    else await storePair(installedFile(folder), pair);
-    const error = await certificates?.reload();
-    if (error) throw error;
+  const install = createInstall({ config: tls, hostname, folder, certificates, clock });
+  const stateDeps = {
+    hostname,
+    certificates,
+    tracking,
+    issuer: acme?.issuer ?? null,
+    fileProblem: files.problem,
   };
-  /** One after the other: they write the same files. */
-  let installing: Promise<void> = Promise.resolve();
 
   return {
     name: "tls",
@@ -166,46 +96,8 @@ export async function openTls(deps: TlsDeps): Promise<Tls> {
         },
       },
     ],
-    async list() {
-      const host = certificates?.shown();
-      if (host === undefined) return [];
-      const ordered = (await acme?.issuer.list()) ?? [];
-      const stateOf = (
-        name: string,
-        isHost: boolean,
-        served: Pick<CertificateState, "pair" | "source"> | null,
-      ) => {
-        const order = ordered.find((one) => one.name === name);
-        return {
-          name,
-          isHost,
-          ...(served ?? {
-            pair: order?.pair ?? null,
-            source: order?.pair ? ("acme" as const) : ("self-signed" as const),
-          }),
-          renewAt: order?.renewAt ?? null,
-          nextAttemptAt: order?.nextAttemptAt ?? null,
-          renewing: order?.renewing ?? false,
-          failures: order?.failures ?? 0,
-          isGivenUp: !isHost && (order?.failures ?? 0) >= givenUpAfter,
-          error: order?.error ?? (isHost ? files.problem() : null),
-        };
-      };
-      const known = new Map(tracking?.known().map((one) => [one.name, one]));
-      const others = new Set([...known.keys(), ...ordered.map(({ name }) => name)]);
-      others.delete(hostname);
-      return [
-        stateOf(hostname, true, host),
-        ...[...others].toSorted().map((name) => stateOf(name, false, known.get(name) ?? null)),
-      ];
-    },
-    troubles() {
-      const problem = files.problem();
-      const until = certificates?.shown().pair.validUntil ?? null;
-      const own =
-        problem === null ? [] : [{ name: hostname, isHost: true, error: problem, nextAt: null, until }];
-      return [...own, ...(acme?.issuer.failing() ?? []).map((one) => ({ ...one, until: null }))];
-    },
+    list: () => listStates(stateDeps),
+    troubles: () => listTroubles(stateDeps),
     onTrouble: (listener) => void listeners.add(listener),
     renew: (name) =>
       acme?.issuer.renew(name ?? hostname) ??
@@ -213,9 +105,46 @@ export async function openTls(deps: TlsDeps): Promise<Tls> {
         reason: "refused",
         text: `the option tls.mode is ${tls.mode}: only with acme are certificates ordered`,
       }),
-    install: (cert, key) => (installing = installing.catch(() => undefined).then(() => install(cert, key))),
+    install,
     addresses: () => acme?.addresses() ?? [],
   };
+}
+
+/** Where certificates come from with this tls.mode; null is what it does not have. */
+async function openSources(deps: TlsDeps, folder: string, tell: (trouble: CertificateTrouble) => void) {
+  const { config, clock, log } = deps;
+  const { tls, dataDir } = config;
+  const hostname = config.hostname.toLowerCase();
+  const certificates =
+    tls.mode === "off"
+      ? null
+      : await openCertificates({ config: tls, dataDir, hostname, altNames: [], clock, log });
+  const tracking =
+    certificates === null
+      ? null
+      : createNameCertificates({
+          files: tls.trackingCertificates,
+          folder,
+          acme: tls.mode === "acme",
+          isName: deps.isTrackingName,
+          clock,
+          log,
+        });
+  const acme =
+    tls.mode !== "acme"
+      ? null
+      : await openAcme({
+          ...deps,
+          folder,
+          async onIssued({ name, account }) {
+            if (account === null) await certificates?.reload();
+            else tracking?.forget(name);
+          },
+          onFailed({ failures, ...failure }) {
+            if (failure.isHost && failures > quietFailures) tell(failure);
+          },
+        });
+  return { certificates, tracking, acme };
 }
 
 /** A renewal that replaces two files is half done for a moment: of a problem that a second look finds too, the operator hears, once. */

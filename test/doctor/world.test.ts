@@ -1,6 +1,7 @@
 // The world as the running service shows it to the doctor.
 import { expect, test } from "vitest";
-import { createWorld, isTime, type WorldDeps } from "../../src/doctor/world.ts";
+import { isTime } from "../../src/doctor/network.ts";
+import { createWorld, type WorldDeps } from "../../src/doctor/world.ts";
 import { ManualClock } from "../support/clock.ts";
 
 test("the accounts' domains are read one account a turn of the loop, and once for all checks", async () => {

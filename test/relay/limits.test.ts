@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
 import { Refusal } from "../../src/errors.ts";
-import { createConnectionLimiter } from "../../src/access/connection-limiter.ts";
 import { plainToken, startRelay } from "../support/relay.ts";
 import { connectSmtp } from "../support/smtp-client.ts";
 import type { SmtpClient } from "../support/smtp-client.ts";
@@ -90,18 +89,6 @@ async function lastPlace(port: number): Promise<SmtpClient> {
     if ((await client.answer()).code === 220) return client;
   }
 }
-
-test("connections are counted by IPv4 address and by the /64 of IPv6", () => {
-  const limiter = createConnectionLimiter({ total: 10, perSource: 1 });
-  const leave = limiter.enter("2001:db8::1");
-  expect(leave).not.toBeNull();
-  expect(limiter.enter("2001:db8::2")).toBeNull();
-  expect(limiter.enter("2001:db8:0:1::1")).not.toBeNull();
-  leave?.();
-  leave?.();
-  expect(limiter.enter("2001:db8::2")).not.toBeNull();
-  expect(limiter.enter("2001:db8::3")).toBeNull();
-});
 
 test("five minutes without a command are 421 4.4.2, however its bytes trickle in", async () => {
   await using house = await startRelay();

@@ -90,7 +90,7 @@ export async function startRelay(
     authenticate: async (username, password) => {
       if (username !== login.username || password !== login.password)
         throw new Refusal("invalid_api_key", "Bad username or password");
-      return { account, test: false, credentialKey: 7, passwordHash: new Uint8Array(32) };
+      return { account, test: false, passwordHash: new Uint8Array(32) };
     },
     renew: async (login) => login,
     recipient: async () => null,

@@ -7,7 +7,8 @@ import { systemClock } from "../../src/clock.ts";
 import type { Config } from "../../src/config.ts";
 import type { Https } from "../../src/https.ts";
 import { silentLog, type Log } from "../../src/log.ts";
-import { openTls, type CertificateTrouble } from "../../src/tls/tls.ts";
+import type { CertificateTrouble } from "../../src/tls/states.ts";
+import { openTls } from "../../src/tls/tls.ts";
 import { createAuthority, type Authority, type Identity } from "../support/certificates.ts";
 import { removeFolder } from "../support/folders.ts";
 

@@ -4,14 +4,7 @@ import type { Command } from "commander";
 import type { BackupContent } from "../../model/backup.ts";
 import type { Cli } from "../cli.ts";
 import { CliFault } from "../fault.ts";
-import {
-  addOfflineFlags,
-  configOf,
-  isOffline,
-  offlineFault,
-  orOffline,
-  type OfflineFlags,
-} from "../offline.ts";
+import { addOfflineFlags, isOffline, orOffline, withStopped, type OfflineFlags } from "../offline.ts";
 import type { Row } from "../output.ts";
 import { sizeText } from "../text.ts";
 
@@ -69,28 +62,23 @@ async function offline(
   to: string | undefined,
   content: BackupContent,
 ): Promise<Row> {
-  const config = await configOf(cli, flags);
-  const { createLog } = await import("../../log.ts");
-  const log = createLog({ level: "warn" });
-  const daemon = await cli.loadDaemon();
-  const progress = createProgress(cli);
-  try {
-    const made = await daemon.backupOffline({
-      config,
-      log,
-      to: to ?? config.backup.to,
-      content,
-      onProgress: progress.show,
-    });
-    const { files: _files, format: _format, ...shown } = made;
-    return shown;
-  } catch (error) {
-    if (!(error instanceof Error)) throw error;
-    throw offlineFault(cli, error, `Without --offline the running service makes it: ${cli.program} backup`);
-  } finally {
-    progress.end();
-    log.flush();
-  }
+  const whereRunning = `Without --offline the running service makes it: ${cli.program} backup`;
+  return withStopped(cli, flags, { level: "warn", whereRunning }, async (daemon, { config, log }) => {
+    const progress = createProgress(cli);
+    try {
+      const made = await daemon.backupOffline({
+        config,
+        log,
+        to: to ?? config.backup.to,
+        content,
+        onProgress: progress.show,
+      });
+      const { files: _files, format: _format, ...shown } = made;
+      return shown;
+    } finally {
+      progress.end();
+    }
+  });
 }
 
 interface Progress {

@@ -3,14 +3,7 @@
 import type { Command } from "commander";
 import type { Cli } from "../cli.ts";
 import { CliFault } from "../fault.ts";
-import {
-  addOfflineFlags,
-  configOf,
-  isOffline,
-  offlineFault,
-  orOffline,
-  type OfflineFlags,
-} from "../offline.ts";
+import { addOfflineFlags, isOffline, orOffline, withStopped, type OfflineFlags } from "../offline.ts";
 import type { Row } from "../output.ts";
 import { sizeText } from "../text.ts";
 
@@ -44,12 +37,9 @@ async function online(cli: Cli): Promise<Row> {
 const startOf = (state: Row): unknown => (state["running"] as Row | null)?.["started_at"] ?? null;
 
 async function offline(cli: Cli, flags: OfflineFlags): Promise<Row> {
-  const config = await configOf(cli, flags);
-  const { createLog } = await import("../../log.ts");
-  const log = createLog({ level: "warn" });
-  const daemon = await cli.loadDaemon();
-  try {
-    const { files, ...found } = await daemon.checkOffline({ config, log });
+  const whereRunning = `Without --offline the running service does it: ${cli.program} db check`;
+  return withStopped(cli, flags, { level: "warn", whereRunning }, async (daemon, stopped) => {
+    const { files, ...found } = await daemon.checkOffline(stopped);
     return {
       sound: found.sound,
       faults: found.faults,
@@ -63,12 +53,7 @@ async function offline(cli: Cli, flags: OfflineFlags): Promise<Row> {
       database_bytes: found.databaseBytes,
       log_bytes: found.logBytes,
     };
-  } catch (error) {
-    if (!(error instanceof Error)) throw error;
-    throw offlineFault(cli, error, `Without --offline the running service does it: ${cli.program} db check`);
-  } finally {
-    log.flush();
-  }
+  });
 }
 
 function show(cli: Cli, found: Row): void {

@@ -4,14 +4,7 @@ import { checks, type Wanted } from "../../doctor/doctor.ts";
 import { asCalled } from "../as-called.ts";
 import type { Cli } from "../cli.ts";
 import { CliFault, usage } from "../fault.ts";
-import {
-  addOfflineFlags,
-  configOf,
-  isOffline,
-  offlineFault,
-  orOffline,
-  type OfflineFlags,
-} from "../offline.ts";
+import { addOfflineFlags, isOffline, orOffline, withStopped, type OfflineFlags } from "../offline.ts";
 import { field, type Row } from "../output.ts";
 import { cell } from "../text.ts";
 
@@ -83,18 +76,13 @@ async function online(cli: Cli, { only, skip, domain }: Wanted): Promise<string>
 
 /** The same body. */
 async function offline(cli: Cli, flags: Flags, wanted: Wanted): Promise<string> {
-  const config = await configOf(cli, flags);
-  const { createLog } = await import("../../log.ts");
-  const log = createLog({ level: "error" }); // what is worth a warning is a finding
-  const daemon = await cli.loadDaemon();
-  try {
-    return JSON.stringify({ checks: await daemon.doctorOffline({ config, log, wanted }) });
-  } catch (error) {
-    if (!(error instanceof Error)) throw error;
-    throw offlineFault(cli, error, `Without --offline the running service is asked: ${cli.program} doctor`);
-  } finally {
-    log.flush();
-  }
+  const how = {
+    level: "error", // what is worth a warning is a finding
+    whereRunning: `Without --offline the running service is asked: ${cli.program} doctor`,
+  } as const;
+  return withStopped(cli, flags, how, async (daemon, stopped) =>
+    JSON.stringify({ checks: await daemon.doctorOffline({ ...stopped, wanted }) }),
+  );
 }
 
 function show(cli: Cli, found: Row[], explained: string | undefined): void {

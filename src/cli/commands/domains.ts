@@ -2,22 +2,18 @@
 import type { Command } from "commander";
 import type { DnsRecord } from "../../model/dns-record.ts";
 import { agreeByName } from "../ask.ts";
-import { readInputFile, readStandardInput, segment, type Cli } from "../cli.ts";
+import { segment, type Cli } from "../cli.ts";
 import type { Answer } from "../client.ts";
 import { CliFault, usage } from "../fault.ts";
 import type { PublishFlags } from "../domains-publish.ts";
 import { addListOptions, printList, type ListFlags } from "../lists.ts";
-import { withExample } from "../help-example.ts";
 import { field, type Row } from "../output.ts";
 import { pause, spanMs } from "../times.ts";
 import { cell } from "../text.ts";
 import { recordFormats, recordsIn, recordsOf, showRecords } from "../records.ts";
+import { keyOf, registerDkim, type KeyFlags } from "./domains-dkim.ts";
 import { orNone, registerTracking, switchOf } from "./domains-tracking.ts";
 
-interface KeyFlags {
-  selector?: string;
-  keyFile?: string;
-}
 interface UpdateFlags {
   returnPath?: string;
   subdomains?: string;
@@ -25,7 +21,6 @@ interface UpdateFlags {
 
 const formats = ["table", ...recordFormats, "json"];
 const pollMs = 10_000;
-const largestKey = 64 * 1024;
 
 export function register(domains: Command, cli: Cli): void {
   const one = async (name: string): Promise<Answer> => cli.client.call("GET", `/v1/domains/${segment(name)}`);
@@ -35,7 +30,7 @@ export function register(domains: Command, cli: Cli): void {
     .option("--selector <name>", "selector of the DKIM keys (svc1)")
     .option("--key-file <file>", "a DKIM key of your own: PEM, RSA from 2048 bits on or Ed25519")
     .action(async (name: string, flags: KeyFlags) => {
-      const dkim = dkimOf(flags);
+      const dkim = keyOf(flags);
       const body = { name, ...(Object.keys(dkim).length === 0 ? {} : { dkim }) };
       const answer = await cli.client.call("POST", "/v1/domains", { body });
       if (cli.out.json) return cli.out.body(answer.text);
@@ -133,27 +128,7 @@ export function register(domains: Command, cli: Cli): void {
         if (verb === "resume")
           cli.out.next(`It sends once it is verified: ${cli.program} domains verify ${name}`);
       });
-  const dkim = domains.command("dkim").description("change the DKIM keys of a domain: rotate, import");
-  dkim.helpCommand(false);
-  withExample(
-    dkim
-      .command("rotate <domain>")
-      .description("create new DKIM keys, which sign once the DNS has them")
-      .option("--selector <name>", "selector of the new keys"),
-    "domains dkim rotate acme.example",
-  ).action((name: string, flags: KeyFlags) => replaceKeys(cli, name, dkimOf(flags)));
-  withExample(
-    dkim
-      .command("import <domain> <file>")
-      .description(
-        "use a key of your own, which signs once the DNS has it: a private key in PEM, RSA from 2048 to 4096 bits or Ed25519; - is standard input",
-      )
-      .option("--selector <name>", "selector that its record stands under"),
-    "domains dkim import acme.example dkim.pem --selector acme2026",
-  ).action(async (name: string, file: string, flags: KeyFlags) => {
-    const key = file === "-" ? await readStandardInput(cli.io, largestKey) : readInputFile(file, "file");
-    await replaceKeys(cli, name, { ...dkimOf(flags), private_key: key.toString("utf8") });
-  });
+  registerDkim(domains, cli);
   registerTracking(domains, cli);
   domains
     .command("delete <domain>")
@@ -169,15 +144,6 @@ export function register(domains: Command, cli: Cli): void {
       await cli.client.call("DELETE", `/v1/domains/${segment(name)}`);
       cli.out.note(`${name} is deleted`);
     });
-}
-
-async function replaceKeys(cli: Cli, name: string, body: Record<string, string>): Promise<void> {
-  const path = `/v1/domains/${segment(name)}/dkim/rotate`;
-  const answer = await cli.client.call("POST", path, { body });
-  if (cli.out.json) return cli.out.body(answer.text);
-  cli.out.note(`Publish the new keys of ${name} and keep the old records:`);
-  showRecords(cli, recordsOf(answer.json).filter(isNewKey));
-  cli.out.next(`The old keys sign until the DNS has the new ones: ${cli.program} domains verify ${name}`);
 }
 
 async function verify(cli: Cli, name: string, wait: string | true | undefined): Promise<void> {
@@ -217,19 +183,6 @@ function keysOf(dkim: unknown): string[] {
   return (Array.isArray(dkim) ? (dkim as Row[]) : []).map(
     ({ selector, algorithm, status }) => `${cell(selector)} (${cell(algorithm)}, ${cell(status)})`,
   );
-}
-
-function isNewKey(record: Row): boolean {
-  return record["purpose"] === "dkim" && record["required"] === false && record["status"] === "unchecked";
-}
-
-function dkimOf(flags: KeyFlags): Record<string, string> {
-  return {
-    ...(flags.selector === undefined ? {} : { selector: flags.selector }),
-    ...(flags.keyFile === undefined
-      ? {}
-      : { private_key: readInputFile(flags.keyFile, "--key-file").toString() }),
-  };
 }
 
 function updateOf(flags: UpdateFlags): Row {

@@ -1,15 +1,10 @@
-// Checks of the service itself: certificate, listeners, queue, webhooks, database, backups, and who may send without a login.
-import { X509Certificate } from "node:crypto";
-import { isIP } from "node:net";
+// Checks of the service itself: unit, listeners, queue, webhooks, database, backups, and who may send without a login.
 import { dayMs, hourMs, isoTime, minuteMs } from "../../clock.ts";
 import { listenText } from "../../config/checks.ts";
 import { isPublicAddress } from "../../dns/networks.ts";
 import { recordsOf } from "../../pools/ptr.ts";
-import { fail, listed, ok, unknown, warn, type Check } from "../check.ts";
+import { fail, listed, ok, unknown, warn, within, type Check } from "../check.ts";
 
-const renewMs = 14 * dayMs;
-/** Orders that fail are repeated within this time. */
-const overdueMs = 2 * dayMs;
 const lateMs = 30 * minuteMs;
 const veryLateMs = 4 * hourMs;
 const failuresInARow = 10;
@@ -18,86 +13,7 @@ const oldBackupMs = 2 * dayMs;
 /** IPv4 networks with more addresses than this are wide. */
 const narrowPrefix = 24;
 
-const within = (ms: number): string =>
-  ms < 2 * dayMs ? `${Math.round(ms / hourMs)} hours` : `${Math.round(ms / dayMs)} days`;
-
 export const serviceChecks: readonly Check[] = [
-  {
-    id: "certificate",
-    about: "The listeners' certificate is of a known authority, names the host, and is renewed in time.",
-    async run({ certificate, certificates, tlsMode, hostname, publicUrl, behindProxy, now }) {
-      if (tlsMode === "off") return ok("TLS is off: a proxy has the certificate");
-      const all = await certificates();
-      const own = all.find(({ isHost }) => isHost);
-      if (certificate === null)
-        return !own?.error
-          ? ok("there is none yet: a start makes one that is self-signed")
-          : tlsMode === "files"
-            ? fail(own.error, "the service does not start", "put right what tls.cert and tls.key name")
-            : fail(
-                own.error,
-                "a start serves a self-signed certificate in its place",
-                "svc cert install --cert FILE --key FILE",
-              );
-      const leaf = new X509Certificate(certificate);
-      const ends = leaf.validToDate.getTime();
-      const names = behindProxy ? [hostname] : [hostname, hostOf(publicUrl)]; // the proxy has its own for publicUrl
-      const unnamed = [...new Set(names)].filter(
-        (name) => (isIP(name) === 0 ? leaf.checkHost(name) : leaf.checkIP(name)) === undefined,
-      );
-      const isAcme = tlsMode === "acme";
-      const failure = own?.error ? `; the last attempt failed: ${own.error}` : "";
-      const renew = "see that the name leads to this server and that port 80 is open, then svc cert renew";
-      if (ends <= now)
-        return fail(
-          `it expired at ${isoTime(ends)}${failure}`,
-          "clients refuse the connection",
-          isAcme ? renew : "renew it, then svc cert install --cert FILE --key FILE",
-        );
-      if (unnamed.length > 0)
-        return fail(
-          `it does not name ${listed(unnamed)}${failure}`,
-          "clients refuse the connection",
-          isAcme ? renew : "get a certificate for these names, then svc cert install --cert FILE --key FILE",
-        );
-      if (leaf.subject === leaf.issuer)
-        return warn(
-          `it is self-signed, until ${isoTime(ends)}${failure}`,
-          "clients that verify it refuse the connection",
-          isAcme
-            ? renew
-            : "svc config set tls.mode acme, then restart; or svc cert install --cert FILE --key FILE",
-        );
-      if (ends - now < renewMs && own?.renewAt == null)
-        return warn(
-          `it expires in ${within(ends - now)}${failure}`,
-          "clients refuse the connection then",
-          isAcme ? renew : "renew it, then svc cert install --cert FILE --key FILE",
-        );
-      if (own?.renewAt != null && own.renewAt < now - overdueMs)
-        return warn(
-          `its renewal has been due since ${isoTime(own.renewAt)}; it expires in ${within(ends - now)}${failure}`,
-          "clients refuse the connection then",
-          renew,
-        );
-      if (failure !== "")
-        return warn(
-          `until ${isoTime(ends)}${failure}`,
-          "clients refuse the connection once it has expired",
-          isAcme ? renew : "put right what tls.cert and tls.key name; it is noticed within a minute",
-        );
-      const others = all.filter(({ isHost, isGivenUp, error }) => !isHost && !isGivenUp && error !== null);
-      if (others.length > 0)
-        return warn(
-          `until ${isoTime(ends)}; none from the ACME server for ${listed(others.map(({ name }) => name))}: ${others[0]?.error ?? ""}`,
-          "links of tracked mail lead to a certificate that browsers refuse",
-          `see that the names lead to this server, then svc cert renew ${others[0]?.name ?? ""}`,
-        );
-      return ok(
-        `until ${isoTime(ends)}${own?.renewAt == null ? "" : `, to be renewed at ${isoTime(own.renewAt)}`}`,
-      );
-    },
-  },
   {
     id: "unit",
     about: "systemd starts the service with the machine, and its last run did not fail.",
@@ -280,9 +196,6 @@ export const serviceChecks: readonly Check[] = [
     },
   },
 ];
-
-/** An IPv6 address without the brackets of a URL. */
-const hostOf = (url: string): string => new URL(url).hostname.replace(/^\[(.*)\]$/, "$1");
 
 function isLoopbackHost(host: string): boolean {
   return host === "::1" || host.startsWith("127.");

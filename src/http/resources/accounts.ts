@@ -12,7 +12,7 @@ import { inputOf, viewOf } from "../codec.ts";
 import type { RouteDeps } from "../deps.ts";
 import { pageFields } from "../fields.ts";
 import { listBody, pageRequest } from "../paging.ts";
-import { json, route, type Call, type Route } from "../route.ts";
+import { json, operatorRoute, route, type Call, type Route } from "../route.ts";
 import { list } from "../view-fields.ts";
 import { limitFields, limitsShown, limitViews } from "./limits.ts";
 
@@ -64,11 +64,7 @@ const noBody = z.strictObject({});
 /** Made at the first start, and again were they missing. */
 const lasting = [defaultAccount, operationsAccount];
 const common = {
-  scopes: ["admin"],
-  bucket: "default",
-  listeners: "admin",
-  query: z.object({}),
-  applianceWide: true,
+  ...operatorRoute,
   auditFields: ["name", "rates", "daily_quota", "limits"],
 } as const;
 const statusAfter = {

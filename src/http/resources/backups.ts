@@ -6,7 +6,7 @@ import { isoTime } from "../../clock.ts";
 import { backupContents } from "../../model/backup.ts";
 import { timestamp } from "../../value-schemas.ts";
 import type { RouteDeps } from "../deps.ts";
-import { json, route, type Route } from "../route.ts";
+import { json, keepReply, operatorRoute, route, type Route } from "../route.ts";
 
 const count = z.int().min(0);
 const content = z
@@ -59,12 +59,8 @@ const backupsSchema = z
   .meta({ id: "Backups" });
 
 const common = {
+  ...operatorRoute,
   path: "/v1/backups",
-  scopes: ["admin"],
-  bucket: "default",
-  listeners: "admin",
-  query: z.object({}),
-  applianceWide: true,
 } as const;
 
 export function backupRoutes({ backups }: RouteDeps): Route[] {
@@ -114,11 +110,7 @@ export function backupRoutes({ backups }: RouteDeps): Route[] {
       bodyOptional: true,
       async handle({ body: { to = null, content: wanted = "all" }, idempotent }) {
         backups.begin({ to, content: wanted });
-        const shown = await body();
-        return idempotent(
-          () => Promise.resolve(shown),
-          (kept) => json(202, kept),
-        );
+        return keepReply(idempotent, json(202, await body()));
       },
     }),
   ];

@@ -10,7 +10,7 @@ import { ipAddress, timestamp } from "../../value-schemas.ts";
 import type { RouteDeps } from "../deps.ts";
 import { domainName, pageFields } from "../fields.ts";
 import { listBody, namedPageOf, pageRequest } from "../paging.ts";
-import { json, route, type Route } from "../route.ts";
+import { json, operatorRoute, route, type Route } from "../route.ts";
 import { list } from "../view-fields.ts";
 import { ipAddressField } from "./ips.ts";
 
@@ -126,13 +126,6 @@ const newZone = z.strictObject({
     .optional(),
 });
 
-const common = {
-  scopes: ["admin"],
-  bucket: "default",
-  listeners: "admin",
-  query: z.object({}),
-  applianceWide: true,
-} as const;
 /** A zone may be slow, and its questions come one after the other. */
 const slow = { timeoutMs: 55_000 } as const;
 
@@ -143,7 +136,7 @@ export function blacklistRoutes(deps: RouteDeps): Route[] {
 function listingRoutes({ dnsbl }: RouteDeps): Route[] {
   return [
     route({
-      ...common,
+      ...operatorRoute,
       method: "GET",
       path: "/v1/blacklists",
       summary: "List the sending addresses and what DNS blocklists say of them",
@@ -157,7 +150,7 @@ function listingRoutes({ dnsbl }: RouteDeps): Route[] {
       },
     }),
     route({
-      ...common,
+      ...operatorRoute,
       ...slow,
       method: "POST",
       path: "/v1/blacklists/check",
@@ -186,7 +179,7 @@ function zoneRoutes({ dnsbl, config }: RouteDeps): Route[] {
   const isAsked = (name: string): boolean => dnsbl.zones().some(({ zone }) => zone.zone === name);
   return [
     route({
-      ...common,
+      ...operatorRoute,
       method: "GET",
       path: "/v1/blacklists/zones",
       summary: "List the DNS blocklists that are asked",
@@ -200,7 +193,7 @@ function zoneRoutes({ dnsbl, config }: RouteDeps): Route[] {
       },
     }),
     route({
-      ...common,
+      ...operatorRoute,
       method: "POST",
       path: "/v1/blacklists/zones",
       act: "blacklists.zones.create",
@@ -229,7 +222,7 @@ function zoneRoutes({ dnsbl, config }: RouteDeps): Route[] {
       },
     }),
     route({
-      ...common,
+      ...operatorRoute,
       method: "DELETE",
       path: "/v1/blacklists/zones/{zone}",
       summary: "Stop asking a DNS blocklist, and forget what it said",
@@ -253,7 +246,7 @@ function zoneRoutes({ dnsbl, config }: RouteDeps): Route[] {
       },
     }),
     route({
-      ...common,
+      ...operatorRoute,
       ...slow,
       method: "POST",
       path: "/v1/blacklists/zones/{zone}/test",

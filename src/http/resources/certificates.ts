@@ -5,10 +5,10 @@ import { isoTime, isoTimeOrNull } from "../../clock.ts";
 import type { Config, ListenAddress } from "../../config.ts";
 import { Refusal } from "../../errors.ts";
 import { certificateSources } from "../../model/tls.ts";
-import type { CertificateState } from "../../tls/tls.ts";
+import type { CertificateState } from "../../tls/states.ts";
 import { timestamp } from "../../value-schemas.ts";
 import type { RouteDeps } from "../deps.ts";
-import { json, route, type Route } from "../route.ts";
+import { json, keepReply, operatorRoute, route, type Route } from "../route.ts";
 
 const certificateSchema = z
   .strictObject({
@@ -36,13 +36,6 @@ const certificateSchema = z
 
 const certificatesSchema = z.strictObject({ data: z.array(certificateSchema) }).meta({ id: "Certificates" });
 
-const common = {
-  scopes: ["admin"],
-  bucket: "default",
-  listeners: "admin",
-  query: z.object({}),
-  applianceWide: true,
-} as const;
 /** A chain has a few thousand characters. */
 const pem = z.string().max(100_000);
 
@@ -52,7 +45,7 @@ export function certificateRoutes({ tls, config }: RouteDeps): Route[] {
   });
   return [
     route({
-      ...common,
+      ...operatorRoute,
       method: "GET",
       path: "/v1/certificates",
       summary: "List the certificates that the listeners serve",
@@ -62,7 +55,7 @@ export function certificateRoutes({ tls, config }: RouteDeps): Route[] {
       handle: async () => json(200, await body()),
     }),
     route({
-      ...common,
+      ...operatorRoute,
       method: "POST",
       path: "/v1/certificates/renew",
       summary: "Order a certificate from the ACME server at once",
@@ -80,15 +73,11 @@ export function certificateRoutes({ tls, config }: RouteDeps): Route[] {
             refused.reason === "unknown" ? "resource_not_found" : "conflict",
             sentence(refused.text),
           );
-        const shown = await body();
-        return idempotent(
-          () => Promise.resolve(shown),
-          (kept) => json(202, kept),
-        );
+        return keepReply(idempotent, json(202, await body()));
       },
     }),
     route({
-      ...common,
+      ...operatorRoute,
       method: "POST",
       path: "/v1/certificates/install",
       summary: "Serve another certificate",
@@ -105,11 +94,7 @@ export function certificateRoutes({ tls, config }: RouteDeps): Route[] {
         } catch (error) {
           throw new Refusal("conflict", sentence(error instanceof Error ? error.message : String(error)));
         }
-        const shown = await body();
-        return idempotent(
-          () => Promise.resolve(shown),
-          (kept) => json(200, kept),
-        );
+        return keepReply(idempotent, json(200, await body()));
       },
     }),
   ];

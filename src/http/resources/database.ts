@@ -5,7 +5,7 @@ import { isoTime } from "../../clock.ts";
 import { isSound } from "../../model/store-check.ts";
 import { timestamp } from "../../value-schemas.ts";
 import type { RouteDeps } from "../deps.ts";
-import { json, route, type Route } from "../route.ts";
+import { json, keepReply, operatorRoute, route, type Route } from "../route.ts";
 
 const count = z.int().min(0);
 
@@ -43,12 +43,8 @@ const stateSchema = z
   .meta({ id: "DatabaseChecks" });
 
 const common = {
+  ...operatorRoute,
   path: "/v1/database/check",
-  scopes: ["admin"],
-  bucket: "default",
-  listeners: "admin",
-  query: z.object({}),
-  applianceWide: true,
 } as const;
 
 export function databaseRoutes({ storeChecks }: RouteDeps): Route[] {
@@ -80,11 +76,7 @@ export function databaseRoutes({ storeChecks }: RouteDeps): Route[] {
       bodyOptional: true,
       async handle({ idempotent }) {
         storeChecks.begin();
-        const shown = state();
-        return idempotent(
-          () => Promise.resolve(shown),
-          (kept) => json(202, kept),
-        );
+        return keepReply(idempotent, json(202, state()));
       },
     }),
   ];

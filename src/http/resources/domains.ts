@@ -18,7 +18,7 @@ import { inputOf, viewOf } from "../codec.ts";
 import type { RouteDeps } from "../deps.ts";
 import { domainName, pageFields, present } from "../fields.ts";
 import { listBody, pageOf, pageRequest } from "../paging.ts";
-import { json, route, type Call, type Route } from "../route.ts";
+import { json, keepReply, route, type Call, type Route } from "../route.ts";
 import { list } from "../view-fields.ts";
 
 const recordSchema = z
@@ -276,10 +276,7 @@ export function domainRoutes({ store, domains, config }: RouteDeps): Route[] {
       async handle(call) {
         const domain = await domains.verify(await find(call)); // asks the network, and saves what it saw before the answer
         refuseUnseen(domain);
-        return call.idempotent(
-          () => Promise.resolve(domain),
-          (verified) => json(200, body(verified)),
-        );
+        return keepReply(call.idempotent, json(200, body(domain)));
       },
     }),
     route({

@@ -7,7 +7,7 @@ import type { MaintenanceWindow } from "../../model/maintenance.ts";
 import { timestamp } from "../../value-schemas.ts";
 import type { RouteDeps } from "../deps.ts";
 import { time } from "../fields.ts";
-import { json, route, type Route } from "../route.ts";
+import { json, operatorRoute, route, type Route } from "../route.ts";
 
 export const maintenanceSchema = z
   .strictObject({
@@ -18,12 +18,8 @@ export const maintenanceSchema = z
   .meta({ id: "Maintenance" });
 
 const common = {
+  ...operatorRoute,
   path: "/v1/maintenance",
-  scopes: ["admin"],
-  bucket: "default",
-  listeners: "admin",
-  query: z.object({}),
-  applianceWide: true,
 } as const;
 
 export function maintenanceRoutes({ maintenance, clock }: RouteDeps): Route[] {

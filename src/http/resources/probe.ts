@@ -10,7 +10,7 @@ import { outboundTlsModes } from "../../model/tls.ts";
 import { count, ipAddress, smtpCode, smtpStatus, tlsSchema } from "../../value-schemas.ts";
 import { viewOf } from "../codec.ts";
 import type { RouteDeps } from "../deps.ts";
-import { json, route, type Route } from "../route.ts";
+import { json, keepReply, route, type Route } from "../route.ts";
 import { replyCode } from "../view-fields.ts";
 
 const classifications = Object.keys(bounceCategories) as [Classification, ...Classification[]];
@@ -93,10 +93,7 @@ export function probeRoutes({ pools, probe }: RouteDeps): Route[] {
         if (pool === null) throw new Refusal("ip_pool_not_found", `There is no pool ${body.ip_pool ?? ""}.`);
         const result = await probe({ accountKey: account.key, pool, ...body.recipient });
         if (result === null) throw new Refusal("conflict", "Ten probes run. Try again when one has ended.");
-        return idempotent(
-          () => Promise.resolve(result),
-          (kept) => json(200, probeView(kept)),
-        );
+        return keepReply(idempotent, json(200, probeView(result)));
       },
     }),
   ];

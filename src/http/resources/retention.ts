@@ -4,7 +4,7 @@ import { isoTime } from "../../clock.ts";
 import type { PurgedCounts } from "../../model/retention.ts";
 import { timestamp } from "../../value-schemas.ts";
 import type { RouteDeps } from "../deps.ts";
-import { json, route, type Route } from "../route.ts";
+import { json, keepReply, operatorRoute, route, type Route } from "../route.ts";
 
 const count = z.int().min(0);
 
@@ -46,14 +46,6 @@ const expiredSchema = z
   .strictObject({ content: rows, messages: rows, events: rows, audit: rows })
   .meta({ id: "ExpiredData" });
 
-const common = {
-  scopes: ["admin"],
-  bucket: "default",
-  listeners: "admin",
-  query: z.object({}),
-  applianceWide: true,
-} as const;
-
 export function retentionRoutes({ retention }: RouteDeps): Route[] {
   const state = (): z.input<typeof stateSchema> => {
     const [running, last] = [retention.running(), retention.last()];
@@ -69,7 +61,7 @@ export function retentionRoutes({ retention }: RouteDeps): Route[] {
   };
   return [
     route({
-      ...common,
+      ...operatorRoute,
       path: "/v1/retention",
       method: "GET",
       summary: "Get the running deletion of expired data, and the last one",
@@ -79,7 +71,7 @@ export function retentionRoutes({ retention }: RouteDeps): Route[] {
       handle: () => Promise.resolve(json(200, state())),
     }),
     route({
-      ...common,
+      ...operatorRoute,
       path: "/v1/retention",
       method: "POST",
       summary: "Begin to delete expired data and to return free space",
@@ -90,15 +82,11 @@ export function retentionRoutes({ retention }: RouteDeps): Route[] {
       bodyOptional: true,
       async handle({ idempotent }) {
         retention.begin();
-        const shown = state();
-        return idempotent(
-          () => Promise.resolve(shown),
-          (kept) => json(202, kept),
-        );
+        return keepReply(idempotent, json(202, state()));
       },
     }),
     route({
-      ...common,
+      ...operatorRoute,
       path: "/v1/retention/expired",
       method: "GET",
       summary: "Count the data that is old enough to be deleted",

@@ -14,7 +14,7 @@ import { inputOf, viewOf } from "../codec.ts";
 import type { RouteDeps } from "../deps.ts";
 import { pageFields } from "../fields.ts";
 import { listBody, namedPageOf, pageRequest } from "../paging.ts";
-import { json, route, type Route } from "../route.ts";
+import { json, operatorRoute, route, type Route } from "../route.ts";
 import { list } from "../view-fields.ts";
 
 const from = z
@@ -153,19 +153,11 @@ const change = z.strictObject({
 });
 const changeInput = inputOf(change);
 
-const common = {
-  scopes: ["admin"],
-  bucket: "default",
-  listeners: "admin",
-  query: z.object({}),
-  applianceWide: true,
-} as const;
-
 export function shapingRoutes({ shapingRules, clock }: RouteDeps): Route[] {
-  const one = { ...common, path: "/v1/shaping/{name}" };
+  const one = { ...operatorRoute, path: "/v1/shaping/{name}" };
   return [
     route({
-      ...common,
+      ...operatorRoute,
       method: "GET",
       path: "/v1/shaping",
       summary: "List how hard providers and domains are pushed",
