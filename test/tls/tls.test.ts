@@ -38,7 +38,13 @@ async function open(
       tls: {
         ...given,
         trackingCertificates: null,
-        acme: { email: null, directory: "https://acme.test/dir", httpListen },
+        acme: {
+          email: null,
+          directory: "https://acme.test/dir",
+          eabKeyId: null,
+          eabMacKeyFile: null,
+          httpListen,
+        },
       },
       dataDir,
       hostname: host,

@@ -1,7 +1,7 @@
 // tls.mode: acme, put together: the account's key, the client, the listener that answers the server's checks, and the
 // issuer. The start opens the listener and waits for nothing else: the self-signed certificate is served meanwhile. Nothing
 // is ordered while no address of the listener is open: each order would fail, and count against the server's limits.
-import { readdir } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
 import { isIP } from "node:net";
 import type { Clock } from "../../clock.ts";
 import type { Config } from "../../config.ts";
@@ -12,6 +12,7 @@ import { openAccountKey } from "./account-key.ts";
 import { closedText, createChallenges, type ClosedAddress } from "./challenges.ts";
 import { createAcmeClient } from "./client.ts";
 import { library } from "./csr.ts";
+import type { ExternalAccount } from "./requests.ts";
 import { createIssuer, type Issuer, type IssuerDeps, type NotRenewed, type Wanted } from "./issuer.ts";
 
 /** Certificates of tracking names: accounts take turns, and the newest of each come first. */
@@ -60,6 +61,7 @@ export async function openAcme(deps: AcmeDeps): Promise<Acme> {
     directoryUrl: directory,
     key: await openAccountKey(folder),
     email: email ?? config.operations.email,
+    externalAccount: await externalAccountOf(config.tls.acme),
     answers: challenges,
     clock,
     signal: stopping.signal,
@@ -115,6 +117,14 @@ export async function openAcme(deps: AcmeDeps): Promise<Acme> {
       await issuer.run();
     },
   };
+}
+
+async function externalAccountOf({
+  eabKeyId: keyId,
+  eabMacKeyFile: file,
+}: Pick<Config["tls"]["acme"], "eabKeyId" | "eabMacKeyFile">): Promise<ExternalAccount | null> {
+  if (keyId === null || file === null) return null;
+  return { keyId, macKey: Buffer.from((await readFile(file, "utf8")).trim(), "base64url") };
 }
 
 /** Names that have files of the operator's. */
