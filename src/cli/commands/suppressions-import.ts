@@ -74,7 +74,10 @@ export async function importSuppressions(cli: Cli, path: string, flags: ImportFl
     const full = { ...piece, share, read: report.read };
     piece = { entries: [], share: 0, read: 0 };
     const before = await sent;
-    if (flags.dryRun === true) return progress(share, report.read);
+    if (flags.dryRun === true) {
+      if (share < 1) progress(share, report.read);
+      return;
+    }
     sent = postPiece(cli, before, full, report, progress);
     sent.catch(() => undefined); // told where it is waited for
   };
@@ -143,7 +146,8 @@ async function postPiece(
   const between = (from: number, to: number, at: number): number =>
     from + ((to - from) * at) / entries.length;
   for (let at = 0; at < entries.length; at += atOnce) {
-    progress(between(before.share, piece.share, at), Math.round(between(before.read, piece.read, at)));
+    if (at > 0)
+      progress(between(before.share, piece.share, at), Math.round(between(before.read, piece.read, at)));
     const some = entries.slice(at, at + atOnce);
     await post(
       cli,
