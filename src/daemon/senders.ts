@@ -2,15 +2,14 @@
 import { createAccess } from "../access/access.ts";
 import { createDnsbl } from "../dnsbl/dnsbl.ts";
 import { createDomains } from "../domains/manage.ts";
-import type { CachingResolver } from "../dns/resolve.ts";
 import type { Recorder } from "../events/record.ts";
 import { createPools } from "../pools/pools.ts";
-import { domainConfig, systemChoiceOf } from "../setup.ts";
+import { domainConfig, systemChoiceOf, type resolverOf } from "../setup.ts";
 import type { Base } from "./base.ts";
 
 export async function createSenders(
   { config, log, clock, mint, store }: Base,
-  resolver: CachingResolver,
+  resolver: ReturnType<typeof resolverOf>,
   recorder: Recorder,
 ) {
   const access = createAccess({ store, clock, log, mint });

@@ -1,17 +1,14 @@
-// Opens and clicks on their way to the store. They gather while a batch is being written, and one call writes the next
-// batch: the events, and what the recipients did. `first` is decided here, where one batch at a time is made of what all
-// those before it have left. A visit that is answered is on disk, but where the store does not write: then it waits in memory,
-// bounded in total and for each account; the latest is shed where there is no room.
+// Opens and clicks on their way to the store. They gather while a batch is being written (visit-writes.ts), accounts taking
+// turns. A visit that is answered is on disk, but where the store does not write: then it waits in memory, bounded in total
+// and for each account; the latest is shed where there is no room.
 import type { Clock } from "../clock.ts";
-import type { Recorder } from "../events/record.ts";
 import type { Log } from "../log.ts";
-import type { Job } from "../model/queued-recipient.ts";
-import { machineVisit, type NewVisit, type VisitKind } from "../model/reaction.ts";
+import type { VisitKind } from "../model/reaction.ts";
 import type { Service } from "../service.ts";
-import { StoreUnavailable, type Store } from "../store/store.ts";
 import { createClickBursts, isMachine, type Visitor } from "./machine.ts";
 import { createRepeats } from "./repeats.ts";
 import type { TokenContent } from "./tokens.ts";
+import { createVisitWrites, type VisitWritesDeps } from "./visit-writes.ts";
 
 export interface Visit extends Visitor {
   kind: VisitKind;
@@ -25,9 +22,7 @@ export interface Visits extends Service {
   note(visit: Visit): Promise<void>;
 }
 
-export interface VisitsDeps {
-  store: Pick<Store, "reactingRecipient" | "recordVisits">;
-  recorder: Pick<Recorder, "ofRecipient">;
+export interface VisitsDeps extends Pick<VisitWritesDeps<unknown>, "store" | "recorder"> {
   clock: Clock;
   log: Log;
 }
@@ -35,10 +30,9 @@ export interface VisitsDeps {
 /** How many may wait; of one account half. */
 export const mostWaiting = 10_000;
 const mostOfAccount = mostWaiting / 2;
-/** Visits that are written at once, of one account, and in one call: a millisecond or two of the writer's time. */
+/** Visits that are written at once, and those of one account. */
 const batchSize = 200;
 const batchOfAccount = 100;
-const callSize = 25;
 const retryMs = 1_000;
 const shedLogMs = 60_000;
 
@@ -75,90 +69,17 @@ export function createVisits({ store, recorder, clock, log }: VisitsDeps): Visit
     if (accountKey !== undefined) queues.set(accountKey, [...visits, ...(queues.get(accountKey) ?? [])]);
   };
 
-  /** The events of an account's visits, in their order; null: there is no such recipient any more. */
-  const recorded = async (visits: readonly Waiting[]): Promise<(NewVisit | null)[]> => {
-    const standings = new Map<number, Standing>();
-    const made: (NewVisit | null)[] = [];
-    for (const visit of visits) {
-      const { messageId, recipientKey, accountKey } = visit.of;
-      const sent = await store.reactingRecipient({ id: messageId }, recipientKey);
-      if (sent?.job.message.accountKey !== accountKey) {
-        made.push(null); // retention or an erasure took it
-        continue;
-      }
-      const standing = standings.get(recipientKey) ?? standingOf(sent);
-      const { event, after } = eventOf(visit, sent, standing, recorder);
-      standings.set(recipientKey, after);
-      const { kind, machine, at } = visit;
-      const messageKey = sent.job.message.key;
-      made.push({ accountKey, kind, machine, recipientKey, messageKey, at, event });
-    }
-    return made;
-  };
-
   const leave = (visits: readonly Waiting[]): void => {
     waiting -= visits.length;
     for (const { done } of visits) done();
   };
 
-  /** False: the store does not answer, and they wait on. What it throws is a fault of this program. */
-  const isWritten = async (
-    visits: readonly Waiting[],
-    made: Promise<readonly (NewVisit | null)[]>,
-  ): Promise<boolean> => {
-    try {
-      const found = (await made).filter((one) => one !== null);
-      if (found.length > 0) await store.recordVisits(found);
-    } catch (error) {
-      if (error instanceof StoreUnavailable) return false;
-      throw error;
-    }
-    leave(visits);
-    return true;
-  };
-
-  /** After a fault that one of them may have caused: that one is lost, and no other. Those that wait on. */
-  const oneByOne = async (visits: readonly Waiting[]): Promise<readonly Waiting[]> => {
-    const faults: unknown[] = [];
-    let at = 0;
-    for (const visit of visits) {
-      try {
-        if (!(await isWritten([visit], recorded([visit])))) break;
-      } catch (error) {
-        faults.push(error);
-        leave([visit]);
-      }
-      at += 1;
-    }
-    if (faults.length > 0)
-      log.error({ err: faults[0], visits: faults.length }, "opens and clicks could not be recorded");
-    return visits.slice(at);
-  };
-
-  /** False: the store does not write, and some wait on. */
+  const writes = createVisitWrites<Waiting>({ store, recorder, leave, log });
+  /** False: some wait on. */
   const writeOf = async (visits: Waiting[]): Promise<boolean> => {
-    const made = recorded(visits);
-    const waits = new Set<Waiting>();
-    const failed = new Set<Waiting>();
-    const calls: Promise<void>[] = [];
-    for (let from = 0; from < visits.length; from += callSize) {
-      const own = visits.slice(from, from + callSize);
-      const call = isWritten(
-        own,
-        made.then((all) => all.slice(from, from + callSize)),
-      );
-      calls.push(
-        call.then(
-          (written) => void (written || own.forEach((visit) => waits.add(visit))),
-          () => own.forEach((visit) => failed.add(visit)),
-        ),
-      );
-    }
-    await Promise.all(calls);
-    // Behind the others of its recipients, which were made as if it had been written: those may be without a first.
-    for (const visit of await oneByOne(visits.filter((visit) => failed.has(visit)))) waits.add(visit);
-    putBack(visits.filter((visit) => waits.has(visit)));
-    return waits.size === 0;
+    const waitOn = await writes.write(visits);
+    putBack(waitOn);
+    return waitOn.length === 0;
   };
 
   /** A batch at a time, so that each sees what those before it have left. */
@@ -220,43 +141,4 @@ export function createVisits({ store, recorder, clock, log }: VisitsDeps): Visit
       await writing;
     },
   };
-}
-
-/** What a recipient has done so far, as far as the next event depends on it. */
-interface Standing {
-  person: Record<VisitKind, boolean>;
-  machineVisits: number;
-  lastEventAt: number;
-}
-
-type Sent = NonNullable<Awaited<ReturnType<VisitsDeps["store"]["reactingRecipient"]>>>;
-
-function standingOf({ openedAt, clickedAt, machineVisits, job }: Sent): Standing {
-  return {
-    person: { opened: openedAt !== null, clicked: clickedAt !== null },
-    machineVisits,
-    lastEventAt: job.lastEventAt,
-  };
-}
-
-function eventOf(
-  { kind, machine, ip, userAgent, of, at }: Waiting,
-  { job: sentJob, sendingIp, provider }: Sent,
-  standing: Standing,
-  recorder: Pick<Recorder, "ofRecipient">,
-): { event: NewVisit["event"]; after: Standing } {
-  const job: Job = { ...sentJob, lastEventAt: standing.lastEventAt };
-  const first = machine ? (standing.machineVisits & machineVisit[kind]) === 0 : !standing.person[kind];
-  const data = { ip_address: ip, user_agent: userAgent, first, machine };
-  const counted = { first, machine, sendingIp, provider };
-  const event =
-    kind === "opened"
-      ? recorder.ofRecipient("message.opened", job, at, data, counted)
-      : recorder.ofRecipient("message.clicked", job, at, { ...data, url: of.target }, counted);
-  const after: Standing = {
-    person: machine ? standing.person : { ...standing.person, [kind]: true },
-    machineVisits: machine ? standing.machineVisits | machineVisit[kind] : standing.machineVisits,
-    lastEventAt: event.occurredAt,
-  };
-  return { event, after };
 }
