@@ -167,6 +167,14 @@ test("a list of more than one piece comes whole", async () => {
   expect(report).toMatchObject({ read: 50_001, added: 50_001 });
 });
 
+test("a row without a reason ends the import with what was sent by then, and nothing is sent behind it", async () => {
+  const rows = Array.from({ length: 50_000 }, (_, i) => `r${i}@x.example,BOUNCE`);
+  const { code, err, entries } = await imported([...rows, "last@x.example,"].join("\n"));
+  expect([code, err]).toEqual([2, expect.stringContaining("line 50001: found no reason why last@x.example")]);
+  expect(entries.length).toBeLessThan(50_000);
+  expect(err).toContain(`${entries.length} addresses are on the list by now`);
+});
+
 test.each([
   ["a file of something else", "name,phone\nAnn,123\n", "found the columns name phone, expected"],
   ["a quote in the middle", 'email,reason\n"a"b"c@x.example\n', "found no valid CSV up to line 2:"],

@@ -70,6 +70,7 @@ export async function importSuppressions(cli: Cli, path: string, flags: ImportFl
   let piece: Piece = { entries: [], share: 0, read: 0 };
   /** The piece that is sent, while the next is read. */
   let sent: Promise<Piece> = Promise.resolve(piece);
+  let stopped = false;
   const flush = async (share: number): Promise<void> => {
     const full = { ...piece, share, read: report.read };
     piece = { entries: [], share: 0, read: 0 };
@@ -78,7 +79,7 @@ export async function importSuppressions(cli: Cli, path: string, flags: ImportFl
       if (share < 1) progress(share, report.read);
       return;
     }
-    sent = postPiece(cli, before, full, report, progress);
+    sent = postPiece(cli, before, full, report, progress, () => stopped);
     sent.catch(() => undefined); // told where it is waited for
   };
   try {
@@ -91,6 +92,8 @@ export async function importSuppressions(cli: Cli, path: string, flags: ImportFl
     await flush(1);
     await sent;
   } catch (error) {
+    stopped = true;
+    await sent.catch(() => undefined); // of a row that cannot be read it is not yet known how many were sent before it
     const done = report.added + report.updated + report.already_suppressed;
     if (error instanceof CliFault && done > 0)
       throw new CliFault(error.exit, error.message, [
@@ -140,12 +143,13 @@ async function postPiece(
   piece: Piece,
   report: Report,
   progress: Progress,
+  stopped: () => boolean,
 ): Promise<Piece> {
   const { entries } = piece;
   entries.sort((a, b) => (a.canonical < b.canonical ? -1 : a.canonical > b.canonical ? 1 : 0));
   const between = (from: number, to: number, at: number): number =>
     from + ((to - from) * at) / entries.length;
-  for (let at = 0; at < entries.length; at += atOnce) {
+  for (let at = 0; at < entries.length && !stopped(); at += atOnce) {
     if (at > 0)
       progress(between(before.share, piece.share, at), Math.round(between(before.read, piece.read, at)));
     const some = entries.slice(at, at + atOnce);
