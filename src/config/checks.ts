@@ -42,6 +42,7 @@ export function crossChecks(
     ...certificate(read),
     ...plainHttp(read),
     ...plainSmtp(read, around.isGiven),
+    ...externalAccount(read),
     ...smartHost(read, around.passwordGiven),
     ...listeners(read),
     ...(around.dev ? devStaysLocal(read) : []),
@@ -82,6 +83,18 @@ function plainSmtp(read: Read, isGiven: (path: OptionPath) => boolean): Violatio
       found: (read[path] ?? []).map(listenText).join(", "),
       expected: "no address where tls.mode is off: SMTP is taken with TLS only",
     }));
+}
+
+function externalAccount(read: Read): Violation[] {
+  const paths = ["tls.acme.eab_key_id", "tls.acme.eab_mac_key_file"] as const;
+  const missing = paths.filter((path) => read[path] === null);
+  return missing.length === 1
+    ? missing.map((path) => ({
+        path,
+        found: "nothing",
+        expected: `a value, as ${paths.find((one) => one !== path)} has one`,
+      }))
+    : [];
 }
 
 function smartHost(read: Read, passwordGiven: boolean): Violation[] {
@@ -167,6 +180,7 @@ function devStaysLocal(read: Read): Violation[] {
 const named = [
   "tls.cert",
   "tls.key",
+  "tls.acme.eab_mac_key_file",
   "outbound.shaping_file",
   "outbound.smart_host.password_file",
   "webhooks.ca_file",
@@ -187,6 +201,8 @@ export function fileFaults(path: (typeof named)[number], file: string, readFile:
       return [{ path, found: `${file}, where there is no file`, expected: "the path of a file" }];
     if (text.trim() === "")
       return [{ path, found: `${file}, which is empty`, expected: "a file with content" }];
+    if (path === "tls.acme.eab_mac_key_file" && !/^[\w-]+=*$/.test(text.trim()))
+      return [{ path, found: `${file} with something else`, expected: "a file with one key in base64url" }];
     return path === "outbound.shaping_file"
       ? shapingFaults(parse(text)).map(({ found, expected }) => ({
           path,

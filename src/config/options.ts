@@ -90,6 +90,14 @@ export const options = {
     "https://acme-v02.api.letsencrypt.org/directory",
     "ACME server that issues the certificates",
   ),
+  "tls.acme.eab_key_id": optional(
+    kind.user,
+    "id of the external account binding's key, where the ACME server wants one",
+  ),
+  "tls.acme.eab_mac_key_file": optional(
+    kind.path,
+    "file with that key, base64url as the ACME server gives it",
+  ),
   "tls.acme.http_listen": option(
     kind.list(kind.listenAddress, { min: 1, max: 32 }),
     ports([80], [8080]),

@@ -2,6 +2,7 @@
 import { createBackups } from "../backup/backup.ts";
 import { createStoreChecks } from "../backup/check.ts";
 import { createDoctor } from "../doctor/doctor.ts";
+import { closedListener } from "../doctor/ports.ts";
 import { createWorld } from "../doctor/world.ts";
 import { notifyBackupFailed } from "../notifications/backup-notice.ts";
 import { notifyDoctor } from "../notifications/doctor-notice.ts";
@@ -69,7 +70,9 @@ export function createUpkeep(
       certificate: () => certificates?.current().cert ?? null,
       certificates: tls.list,
       running: true,
-      closedListeners: () => Promise.resolve([]), // or the service had not started
+      // Without one of the others the service had not started.
+      closedListeners: async () =>
+        tls.closed().map(({ listen, error }) => closedListener({ name: "acme", listen }, error)),
       lastBackupAt: backups.newestAt,
       clock,
     }),

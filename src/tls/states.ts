@@ -1,4 +1,5 @@
 // What the operator is shown of the certificates: those that are served, when each is renewed, and what is wrong with them.
+import { minuteMs, type Clock } from "../clock.ts";
 import type { CertificateSource } from "../model/tls.ts";
 import { givenUpAfter, type IssuedState, type Issuer } from "./acme/issuer.ts";
 import type { CertificatePair } from "./files.ts";
@@ -42,6 +43,9 @@ export interface StatesDeps {
   issuer: Pick<Issuer, "list" | "failing"> | null;
   /** What is wrong with the operator's files. */
   fileProblem(): string | null;
+  /** Why the ACME server's checks cannot be answered at every address of the configuration. */
+  closedProblem(): string | null;
+  clock: Pick<Clock, "now">;
 }
 
 /** The host's own, then those of tracking names; none where tls.mode is off. */
@@ -55,23 +59,32 @@ export async function listStates(deps: StatesDeps): Promise<CertificateState[]> 
   others.delete(hostname);
   const own = stateOf(hostname, true, host, ordered.get(hostname));
   return [
-    { ...own, error: own.error ?? deps.fileProblem() },
+    { ...own, error: deps.closedProblem() ?? own.error ?? deps.fileProblem() },
     ...[...others].toSorted().map((name) => stateOf(name, false, known.get(name), ordered.get(name))),
   ];
 }
 
 /** What is wrong with the certificates now. */
-export function listTroubles({
-  hostname,
-  certificates,
-  issuer,
-  fileProblem,
-}: Omit<StatesDeps, "tracking">): CertificateTrouble[] {
-  const error = fileProblem();
-  const until = certificates?.shown().pair.validUntil ?? null;
-  const own = error === null ? [] : [{ name: hostname, isHost: true, error, nextAt: null, until }];
-  return [...own, ...(issuer?.failing() ?? []).map((one) => ({ ...one, until: null }))];
+export function listTroubles(deps: Omit<StatesDeps, "tracking">): CertificateTrouble[] {
+  const { hostname, certificates, issuer, clock } = deps;
+  const until = authorityUntil(certificates);
+  const own = (error: string | null, nextAt: number | null): CertificateTrouble[] =>
+    error === null ? [] : [{ name: hostname, isHost: true, error, nextAt, until }];
+  return [
+    ...own(deps.closedProblem(), nextMinute(clock.now())),
+    ...own(deps.fileProblem(), null),
+    ...(issuer?.failing() ?? []).map((one) => ({ ...one, until: null })),
+  ];
 }
+
+/** When the certificate that is served expires; null: none of an authority is. */
+export function authorityUntil(certificates: StatesDeps["certificates"]): number | null {
+  const { source, pair } = certificates?.shown() ?? { source: "self-signed", pair: null };
+  return source === "self-signed" || pair === null ? null : pair.validUntil;
+}
+
+/** When the job of tls.ts looks again. */
+export const nextMinute = (now: number): number => (Math.floor(now / minuteMs) + 1) * minuteMs;
 
 /** `served`: undefined where no listener has shown it yet. `order`: undefined where it is not ordered from an ACME server. */
 function stateOf(

@@ -9,11 +9,19 @@ import type { Https } from "../https.ts";
 import type { Log } from "../log.ts";
 import type { HasJobs, Service } from "../service.ts";
 import { openAcme, type AcmeDeps } from "./acme/acme.ts";
+import type { ClosedAddress } from "./acme/challenges.ts";
 import type { NotRenewed } from "./acme/issuer.ts";
 import { createInstall } from "./install.ts";
 import { createNameCertificates, type NameCertificates } from "./name-certificates.ts";
 import { openCertificates, type OwnCertificates } from "./open.ts";
-import { listStates, listTroubles, type CertificateState, type CertificateTrouble } from "./states.ts";
+import {
+  authorityUntil,
+  listStates,
+  listTroubles,
+  nextMinute,
+  type CertificateState,
+  type CertificateTrouble,
+} from "./states.ts";
 
 export interface Tls extends HasJobs, Service {
   /** null where tls.mode is off. */
@@ -31,6 +39,8 @@ export interface Tls extends HasJobs, Service {
   /** Puts a certificate for the host in its place and serves it. Rejects with an Error in plain words. */
   install(cert: string, key: string): Promise<void>;
   addresses(): { name: string; address: string }[];
+  /** Where the ACME server's checks are to be answered and cannot be. */
+  closed(): readonly ClosedAddress[];
 }
 
 export interface TlsDeps extends Pick<AcmeDeps, "trackingNames" | "isTrackingName"> {
@@ -57,7 +67,20 @@ export async function openTls(deps: TlsDeps): Promise<Tls> {
     for (const listener of listeners) listener(trouble);
   };
   const { certificates, tracking, acme } = await openSources(deps, folder, tell);
-  const files = createFileWatch(hostname, certificates, tell);
+  const closedProblem = (): string | null => acme?.closedProblem() ?? null;
+  const tellOfHost = (error: string, nextAt: number | null): void =>
+    tell({ name: hostname, isHost: true, error, nextAt, until: authorityUntil(certificates) });
+  const files = createWatch(
+    async () => (await certificates?.reload())?.message ?? null,
+    (error) => tellOfHost(error, null),
+  );
+  const port = createWatch(
+    async () => {
+      await acme?.look();
+      return closedProblem();
+    },
+    (error) => tellOfHost(error, nextMinute(clock.now())),
+  );
 
   const install = createInstall({ config: tls, hostname, folder, certificates, clock });
   const stateDeps = {
@@ -66,6 +89,8 @@ export async function openTls(deps: TlsDeps): Promise<Tls> {
     tracking,
     issuer: acme?.issuer ?? null,
     fileProblem: files.problem,
+    closedProblem,
+    clock,
   };
 
   return {
@@ -92,7 +117,7 @@ export async function openTls(deps: TlsDeps): Promise<Tls> {
         async run() {
           await files.look();
           await tracking?.look();
-          void acme?.issuer.run(); // for hours, where many are ordered; a second call joins the first
+          await port.look();
         },
       },
     ],
@@ -100,13 +125,14 @@ export async function openTls(deps: TlsDeps): Promise<Tls> {
     troubles: () => listTroubles(stateDeps),
     onTrouble: (listener) => void listeners.add(listener),
     renew: (name) =>
-      acme?.issuer.renew(name ?? hostname) ??
+      acme?.renew(name ?? hostname) ??
       Promise.resolve({
         reason: "refused",
         text: `the option tls.mode is ${tls.mode}: only with acme are certificates ordered`,
       }),
     install,
     addresses: () => acme?.addresses() ?? [],
+    closed: () => acme?.closed() ?? [],
   };
 }
 
@@ -148,28 +174,21 @@ async function openSources(deps: TlsDeps, folder: string, tell: (trouble: Certif
 }
 
 /** A renewal that replaces two files is half done for a moment: of a problem that a second look finds too, the operator hears, once. */
-function createFileWatch(
-  name: string,
-  certificates: OwnCertificates | null,
-  tell: (trouble: CertificateTrouble) => void,
+function createWatch(
+  find: () => Promise<string | null>,
+  tell: (problem: string) => void,
 ): { look(): Promise<void>; problem(): string | null } {
   let seen: string | null = null;
   let told: string | null = null;
   return {
     async look() {
-      const error = (await certificates?.reload())?.message ?? null;
-      if (error === null) told = null;
-      else if (error === seen && error !== told) {
-        told = error;
-        tell({
-          name,
-          isHost: true,
-          error,
-          nextAt: null,
-          until: certificates?.shown().pair.validUntil ?? null,
-        });
+      const found = await find();
+      if (found === null) told = null;
+      else if (found === seen && found !== told) {
+        told = found;
+        tell(found);
       }
-      seen = error;
+      seen = found;
     },
     problem: () => seen,
   };

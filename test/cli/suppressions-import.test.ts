@@ -147,11 +147,32 @@ test("a dry run counts and changes nothing", async () => {
   expect(report).toMatchObject({ dry_run: true, read: 2, reasons: { hard_bounce: 1, complaint: 1 } });
 });
 
-test("a thousand go in one request, in the order of the file", async () => {
-  const rows = Array.from({ length: 2_500 }, (_, i) => `r${i}@x.example,BOUNCE`);
-  const { posted, entries } = await imported(rows.join("\n"));
+test("a thousand go in one request, in the order of the list, and an address twice in the order of the file", async () => {
+  const rows = Array.from({ length: 2_498 }, (_, i) => `r${2_497 - i}@x.example,BOUNCE`);
+  const { posted, entries } = await imported(
+    ["A@x.example,BOUNCE", ...rows, "a@X.example,BOUNCE"].join("\n"),
+  );
   expect(posted.map(({ suppressions }) => suppressions.length)).toEqual([1_000, 1_000, 500]);
-  expect(entries[2_499]?.email).toBe("r2499@x.example");
+  const emails = entries.map(({ email }) => email);
+  expect(emails.slice(0, 4)).toEqual(["A@x.example", "a@X.example", "r0@x.example", "r1000@x.example"]);
+  expect(emails.slice(2)).toEqual(emails.slice(2).toSorted());
+  expect(new Set(emails).size).toBe(2_500);
+});
+
+test("a list of more than one piece comes whole", async () => {
+  const rows = Array.from({ length: 50_001 }, (_, i) => `r${i}@x.example,BOUNCE`);
+  const { posted, entries, report } = await imported(rows.join("\n"));
+  expect(posted).toHaveLength(51);
+  expect(new Set(entries.map(({ email }) => email)).size).toBe(50_001);
+  expect(report).toMatchObject({ read: 50_001, added: 50_001 });
+});
+
+test("a row without a reason ends the import with what was sent by then, and nothing is sent behind it", async () => {
+  const rows = Array.from({ length: 50_000 }, (_, i) => `r${i}@x.example,BOUNCE`);
+  const { code, err, entries } = await imported([...rows, "last@x.example,"].join("\n"));
+  expect([code, err]).toEqual([2, expect.stringContaining("line 50001: found no reason why last@x.example")]);
+  expect(entries.length).toBeLessThan(50_000);
+  expect(err).toContain(`${entries.length} addresses are on the list by now`);
 });
 
 test.each([

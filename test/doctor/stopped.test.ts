@@ -42,6 +42,16 @@ test("a port that another program has is found, and one that is free is left fre
   });
 });
 
+test("a taken port of the ACME server's checks stops no start, but certificates", async () => {
+  const port = await takenPort();
+  const taken = await closedPorts([{ name: "acme", listen: { host: "127.0.0.1", port } }]);
+  expect(await run("ports", { closedListeners: () => Promise.resolve(taken) })).toMatchObject({
+    status: "fail",
+    why: expect.stringContaining("certificates are not ordered"),
+    mend: expect.stringContaining("/.well-known/acme-challenge/"),
+  });
+});
+
 test("an address that the machine does not have is the configuration's fault", async () => {
   const closed = await closedPorts([http(0, "192.0.2.1")]);
   expect(closed).toMatchObject([{ kind: "failed", why: "this machine does not have the address" }]);

@@ -16,6 +16,27 @@ afterAll(() => http.stop());
 beforeEach(() => http.clock.advance(1000));
 
 describe("suppressions", () => {
+  test("of an import are counted and not shown", async () => {
+    const body = { source: "import", emails: ["one@import.test", "two@import.test"] };
+    const first = await ask("POST", "/v1/suppressions", { ...body, reason: "unsubscribe" });
+    expect([first.status, first.json]).toEqual([
+      201,
+      { added: 2, updated: 0, already_suppressed: 0, invalid: [], data: [] },
+    ]);
+    const suppressions = [
+      { email: "One@import.test", reason: "complaint" },
+      { email: "two@import.test" },
+      { email: "three@import.test" },
+    ];
+    const more = await ask("POST", "/v1/suppressions", { source: "import", suppressions });
+    expect([more.status, more.json]).toEqual([
+      201,
+      { added: 1, updated: 1, already_suppressed: 1, invalid: [], data: [] },
+    ]);
+    const found = await ask("GET", "/v1/suppressions/one@import.test");
+    expect(found.json).toMatchObject({ email: "one@import.test", reason: "complaint", source: "import" });
+  });
+
   test("are added in bulk, each address once, and found by any spelling", async () => {
     const emails = [
       "User+Tag@Example.Test",

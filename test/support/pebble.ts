@@ -30,6 +30,8 @@ export interface PebbleOptions {
   httpPort: number;
   /** Percent of the nonces that it rejects. */
   nonceReject?: number;
+  /** Accounts need an external one: key ids and their keys, base64url. */
+  externalAccounts?: Record<string, string>;
   /** It waits up to this many seconds before it looks. */
   sleepSeconds?: number;
 }
@@ -56,7 +58,8 @@ export async function startPebble(options: PebbleOptions): Promise<Pebble> {
         httpPort: options.httpPort,
         tlsPort,
         ocspResponderURL: "",
-        externalAccountBindingRequired: false,
+        externalAccountBindingRequired: options.externalAccounts !== undefined,
+        externalAccountMACKeys: options.externalAccounts ?? {},
       },
     }),
   );

@@ -1,10 +1,12 @@
 // The certificates in the running program: what its job notices, what the operator is told of, and what is installed.
+import { once } from "node:events";
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../src/clock.ts";
-import type { Config } from "../../src/config.ts";
+import type { Config, ListenAddress } from "../../src/config.ts";
 import type { Https } from "../../src/https.ts";
 import { silentLog, type Log } from "../../src/log.ts";
 import type { CertificateTrouble } from "../../src/tls/states.ts";
@@ -25,6 +27,7 @@ async function open(
   given: Pick<Config["tls"], "mode" | "cert" | "key">,
   dataDir: string,
   https: Https = () => Promise.reject(new Error("nothing is asked")),
+  httpListen: ListenAddress[] = [],
 ) {
   const logged: string[] = [];
   const troubles: CertificateTrouble[] = [];
@@ -35,7 +38,13 @@ async function open(
       tls: {
         ...given,
         trackingCertificates: null,
-        acme: { email: null, directory: "https://acme.test/dir", httpListen: [] },
+        acme: {
+          email: null,
+          directory: "https://acme.test/dir",
+          eabKeyId: null,
+          eabMacKeyFile: null,
+          httpListen,
+        },
       },
       dataDir,
       hostname: host,
@@ -297,4 +306,38 @@ test("the look at the files of each minute waits for no order that is under way"
 test("with an ACME server no certificate is installed by hand", async () => {
   const { tls } = await open({ mode: "acme", cert: null, key: null }, newFolder());
   await expect(tls.install(one?.chain ?? "", one?.key ?? "")).rejects.toThrow(/tls\.mode is acme/);
+});
+
+test("with port 80 taken it starts, orders nothing, tells the operator once, and orders once the port is free", async () => {
+  const other = createServer().listen(0, "127.0.0.1");
+  await once(other, "listening");
+  const { port } = other.address() as AddressInfo;
+  const asked = Promise.withResolvers<void>();
+  let requests = 0;
+  const https: Https = () => {
+    requests += 1;
+    asked.resolve();
+    return Promise.reject(new Error("no such server"));
+  };
+  const acme = { mode: "acme", cert: null, key: null } as const;
+  const { tls, look, troubles } = await open(acme, newFolder(), https, [{ host: "127.0.0.1", port }]);
+  onTestFinished(() => tls.stop());
+  await tls.start();
+  const said = expect.stringContaining(
+    `tls.acme.http_listen: 127.0.0.1:${port} is in use by another program`,
+  );
+  expect(tls.certificates?.shown().source).toBe("self-signed");
+  expect(tls.closed()).toMatchObject([{ listen: { port } }]);
+  expect(tls.troubles()).toMatchObject([{ name: host, isHost: true, error: said, until: null }]);
+  expect(await tls.list()).toMatchObject([{ name: host, error: said }]);
+  expect(await tls.renew(null)).toEqual({ reason: "refused", text: said });
+  for (let n = 0; n < 3; n++) await look();
+  expect(troubles).toMatchObject([{ name: host, error: said, nextAt: expect.any(Number) }]);
+  expect(requests).toBe(0);
+
+  await new Promise((done) => other.close(done));
+  await look();
+  await asked.promise;
+  expect([tls.closed(), tls.addresses()]).toEqual([[], [{ name: "acme", address: `127.0.0.1:${port}` }]]);
+  expect(tls.troubles().filter(({ error }) => error.includes("http_listen"))).toEqual([]);
 });

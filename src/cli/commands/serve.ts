@@ -207,7 +207,7 @@ function startFault(cli: Cli, error: NodeJS.ErrnoException & { address?: string;
     case "EADDRINUSE":
       return new CliFault(1, `${where} is in use by another program`, [
         ...(port === undefined ? [] : [`See which one: ss -ltnp 'sport = :${port}'`]),
-        "Stop it, or choose another port in svc.yaml or by SVC_HTTP_LISTEN, SVC_RELAY_STARTTLS, SVC_RELAY_IMPLICIT_TLS, SVC_TLS_ACME_HTTP_LISTEN.",
+        "Stop it, or choose another port in svc.yaml or by SVC_HTTP_LISTEN, SVC_RELAY_STARTTLS, SVC_RELAY_IMPLICIT_TLS, SVC_INBOUND_LISTEN.",
       ]);
     case "EACCES":
       return new CliFault(4, `no permission to use ${where}: ${error.message}`, [

@@ -1,6 +1,7 @@
-// `svc suppressions import`: the list of another service, or plain CSV, a thousand addresses a request. What it has added
-// stays where it is interrupted; to repeat it does no harm.
-import { parseAddress } from "../../mail/address.ts";
+// `svc suppressions import`: the list of another service, or plain CSV, a thousand addresses a request, those of a long piece of
+// the file in the order of the list: neighbours share its pages, and each page that a request changes is written once for it.
+// What it has added stays where it is interrupted; to repeat it does no harm.
+import { canonicalAddress, parseAddress } from "../../mail/address.ts";
 import { orList } from "../../word-list.ts";
 import { suppressionReasons, type SuppressionReason } from "../../model/suppression.ts";
 import type { Cli } from "../cli.ts";
@@ -32,7 +33,22 @@ interface Entry {
   description?: string;
 }
 
+interface Sortable {
+  canonical: string;
+  entry: Entry;
+}
+
+/** A piece of the file. */
+interface Piece {
+  entries: Sortable[];
+  /** Up to its last row: how much of the file, and how many rows. */
+  share: number;
+  read: number;
+}
+
 const atOnce = 1_000;
+/** Entries of a piece: some 10 MB, and one is sent while the next is read. */
+const ofPiece = 50_000;
 const mostExamples = 10;
 
 export async function importSuppressions(cli: Cli, path: string, flags: ImportFlags): Promise<void> {
@@ -51,29 +67,33 @@ export async function importSuppressions(cli: Cli, path: string, flags: ImportFl
     examples: [],
   };
   const progress = createProgress(cli);
-  let batch: Entry[] = [];
-  /** The request under way: while it is answered, the next thousand rows are read. */
-  let sent: Promise<void> = Promise.resolve();
-  const flush = async (): Promise<void> => {
-    const full = batch;
-    batch = [];
-    await sent;
-    if (full.length === 0 || flags.dryRun === true) return;
-    sent = post(cli, full, report);
+  let piece: Piece = { entries: [], share: 0, read: 0 };
+  /** The piece that is sent, while the next is read. */
+  let sent: Promise<Piece> = Promise.resolve(piece);
+  let stopped = false;
+  const flush = async (share: number): Promise<void> => {
+    const full = { ...piece, share, read: report.read };
+    piece = { entries: [], share: 0, read: 0 };
+    const before = await sent;
+    if (flags.dryRun === true) {
+      if (share < 1) progress(share, report.read);
+      return;
+    }
+    sent = postPiece(cli, before, full, report, progress, () => stopped);
     sent.catch(() => undefined); // told where it is waited for
   };
   try {
     for await (const row of rowsOfFile(path, from)) {
       report.read += 1;
-      const entry = entryOf(row, reason, report, path);
-      if (entry) batch.push(entry);
-      if (batch.length < atOnce) continue;
-      await flush();
-      progress(row.share, report.read);
+      const sortable = entryOf(row, reason, report, path);
+      if (sortable) piece.entries.push(sortable);
+      if (piece.entries.length >= ofPiece) await flush(row.share);
     }
-    await flush();
+    await flush(1);
     await sent;
   } catch (error) {
+    stopped = true;
+    await sent.catch(() => undefined); // of a row that cannot be read it is not yet known how many were sent before it
     const done = report.added + report.updated + report.already_suppressed;
     if (error instanceof CliFault && done > 0)
       throw new CliFault(error.exit, error.message, [
@@ -91,7 +111,7 @@ const isReason = (text: string): text is SuppressionReason =>
   (suppressionReasons as readonly string[]).includes(text);
 
 /** null: it is left out, and counted. */
-function entryOf(row: ImportedRow, given: string | undefined, report: Report, path: string): Entry | null {
+function entryOf(row: ImportedRow, given: string | undefined, report: Report, path: string): Sortable | null {
   if (row.skipped !== null) {
     report.skipped += 1;
     return null;
@@ -109,7 +129,37 @@ function entryOf(row: ImportedRow, given: string | undefined, report: Report, pa
       `${path}, line ${row.line}: found no reason why ${row.email} is suppressed, expected --reason ${suppressionReasons.join("|")} for a file that does not say`,
     );
   report.reasons[reason] = (report.reasons[reason] ?? 0) + 1;
-  return { email: row.email, reason, ...(row.description === null ? {} : { description: row.description }) };
+  const entry = {
+    email: row.email,
+    reason,
+    ...(row.description === null ? {} : { description: row.description }),
+  };
+  return { canonical: canonicalAddress(address.value), entry };
+}
+
+async function postPiece(
+  cli: Cli,
+  before: Piece,
+  piece: Piece,
+  report: Report,
+  progress: Progress,
+  stopped: () => boolean,
+): Promise<Piece> {
+  const { entries } = piece;
+  entries.sort((a, b) => (a.canonical < b.canonical ? -1 : a.canonical > b.canonical ? 1 : 0));
+  const between = (from: number, to: number, at: number): number =>
+    from + ((to - from) * at) / entries.length;
+  for (let at = 0; at < entries.length && !stopped(); at += atOnce) {
+    if (at > 0)
+      progress(between(before.share, piece.share, at), Math.round(between(before.read, piece.read, at)));
+    const some = entries.slice(at, at + atOnce);
+    await post(
+      cli,
+      some.map(({ entry }) => entry),
+      report,
+    );
+  }
+  return { ...piece, entries: [] };
 }
 
 async function post(cli: Cli, suppressions: readonly Entry[], report: Report): Promise<void> {
@@ -120,8 +170,10 @@ async function post(cli: Cli, suppressions: readonly Entry[], report: Report): P
   report.already_suppressed += Number(json["already_suppressed"]);
 }
 
+type Progress = (share: number | null, read: number) => void;
+
 /** On a terminal, one line that is written again and again; null ends it. */
-function createProgress({ io, out }: Cli): (share: number | null, read: number) => void {
+function createProgress({ io, out }: Cli): Progress {
   const shown = io.stderr.isTTY && !out.json;
   let written = false;
   return (share, read) => {

@@ -4,7 +4,7 @@ import { listenText } from "../../config/checks.ts";
 import { isPublicAddress } from "../../dns/networks.ts";
 import { failingAfter } from "../../model/webhook.ts";
 import { recordsOf } from "../../pools/ptr.ts";
-import { fail, listed, ok, unknown, warn, within, type Check } from "../check.ts";
+import { fail, listed, ok, unknown, warn, within, type Check, type ClosedListener } from "../check.ts";
 
 const lateMs = 30 * minuteMs;
 const veryLateMs = 4 * hourMs;
@@ -12,6 +12,17 @@ const largeLogBytes = 1024 ** 3;
 const oldBackupMs = 2 * dayMs;
 /** IPv4 networks with more addresses than this are wide. */
 const narrowPrefix = 24;
+
+/** What to do about a port that is not open. */
+function mendOfClosed({ name, kind, listen }: ClosedListener): string {
+  if (kind === "forbidden")
+    return "give it the capability CAP_NET_BIND_SERVICE, as its unit does, or another port";
+  if (kind !== "taken" || "path" in listen) return "correct the address in svc.yaml, then restart";
+  const end = `end the other program on the port: ss -ltnp 'sport = :${listen.port}' names it`;
+  return name === "acme"
+    ? `${end}; or let it pass /.well-known/acme-challenge/ on to another address of tls.acme.http_listen`
+    : end;
+}
 
 export const serviceChecks: readonly Check[] = [
   {
@@ -41,15 +52,16 @@ export const serviceChecks: readonly Check[] = [
     about: "Every listener of the configuration is open; of a stopped service, its port is free.",
     async run({ closedListeners, listeners, running }) {
       const closed = await closedListeners();
-      const [first] = closed.filter(({ kind }) => kind !== "forbidden");
+      // The service, which runs, may not; who asks of a stopped one may be another user.
+      const [first] = closed.filter(({ kind }) => running || kind !== "forbidden");
       const shown = listed(closed.map(({ name, listen, why }) => `${name} on ${listenText(listen)}: ${why}`));
       if (first !== undefined)
         return fail(
           shown,
-          "the service does not start",
-          first.kind === "taken" && !("path" in first.listen)
-            ? `end the other program on the port: ss -ltnp 'sport = :${first.listen.port}' names it`
-            : "correct the address in svc.yaml, then restart",
+          closed.every(({ name }) => name === "acme")
+            ? "certificates are not ordered, and not renewed, until it is open; it is tried again each minute"
+            : "the service does not start",
+          mendOfClosed(first),
         );
       if (closed.length > 0) return unknown(shown, "run it as root");
       return ok(running ? `${listeners.length} are open` : `${listeners.length} are free`);

@@ -17,6 +17,7 @@ import {
   type SuppressionFilter,
   type SuppressionReason,
 } from "../../model/suppression.ts";
+import type { Store } from "../../store/store.ts";
 import { count, emailAddress, idOf, smtpCode, smtpStatus, timestamp } from "../../value-schemas.ts";
 import { csvReply } from "../csv.ts";
 import { inputOf, viewOf } from "../codec.ts";
@@ -146,20 +147,20 @@ export function suppressionRoutes({ store, clock }: RouteDeps): Route[] {
           body.source ?? (principal.kind === "key" ? "api" : "cli"),
           body,
         );
+        const most = listener === "admin" ? undefined : mostOf(account.limits, "suppressions");
+        const add = async (writing: Store) =>
+          body.source === "import"
+            ? { ...(await writing.importSuppressions(entries, clock.now(), most)), rows: [] }
+            : writing.addSuppressions(entries, clock.now(), most);
         return idempotent(
-          (writing) =>
-            listener === "admin"
-              ? writing.addSuppressions(entries, clock.now())
-              : withinLimit(account, "suppressions", () =>
-                  writing.addSuppressions(entries, clock.now(), mostOf(account.limits, "suppressions")),
-                ),
+          (writing) => withinLimit(account, "suppressions", () => add(writing)),
           (result) =>
             json(result.added + result.updated > 0 ? 201 : 200, {
               added: result.added,
               updated: result.updated,
               already_suppressed: result.unchanged,
               invalid,
-              data: body.source === "import" ? [] : result.rows.map(suppressionView),
+              data: result.rows.map(suppressionView),
             }),
         );
       },

@@ -7,6 +7,13 @@ import type {
   SuppressionFilter,
 } from "../../model/suppression.ts";
 
+/** How many of the entries were new, replaced a weaker reason, or changed nothing. */
+export interface SuppressionsAdded {
+  added: number;
+  updated: number;
+  unchanged: number;
+}
+
 export interface SuppressionStore {
   suppression(accountKey: number, canonical: string, now: number): Promise<Suppression | null>;
   suppressed(accountKey: number, canonicals: string[], now: number): Promise<Suppression[]>;
@@ -29,6 +36,8 @@ export interface SuppressionStore {
     entries: NewSuppression[],
     at: number,
     most?: number,
-  ): Promise<{ added: number; updated: number; unchanged: number; rows: Suppression[] }>;
+  ): Promise<SuppressionsAdded & { rows: Suppression[] }>;
+  /** The same, of a list whose rows nobody wants back. */
+  importSuppressions(entries: NewSuppression[], at: number, most?: number): Promise<SuppressionsAdded>;
   removeSuppression(accountKey: number, canonical: string): Promise<boolean>;
 }

@@ -3,9 +3,9 @@
 // account's were added by hand is kept beside its row, since a long list is not to be counted for each that is added.
 import type { Database, Statement } from "better-sqlite3";
 import { reasonStrength, type NewSuppression, type Suppression } from "../../model/suppression.ts";
-import { removed } from "../changes.ts";
+import { removed, type Touch } from "../changes.ts";
 import { kindOf, pageAt, pageOf } from "../cursor.ts";
-import type { SuppressionStore } from "../interface/suppressions.ts";
+import type { SuppressionsAdded, SuppressionStore } from "../interface/suppressions.ts";
 import { mostOf, within, type LimitExceeded } from "../limit.ts";
 import { noun } from "./noun.ts";
 import { suppressionColumns } from "./suppression-columns.ts";
@@ -17,6 +17,12 @@ const byHand: ReadonlySet<Suppression["source"]> = new Set(["api", "cli", "impor
 export interface SuppressionChange {
   change: "added" | "updated" | "unchanged";
   row: Suppression;
+}
+
+interface Added {
+  entries: NewSuppression[];
+  at: number;
+  most?: number;
 }
 
 export function createSuppressionWrites(db: Database) {
@@ -61,26 +67,28 @@ export function createSuppressionWrites(db: Database) {
     return changes;
   };
 
+  /** All of them, or none where the account would have more than `most`. */
+  const addSuppressions = ({ entries, at, most = Infinity }: Added): SuppressionChange[] | LimitExceeded => {
+    const [first] = entries;
+    if (first && most !== Infinity) {
+      const more = entries.reduce((sum, entry) => sum + moreOf(look(entry, at)), 0);
+      const has = addedOf.get(first.accountKey)?.n ?? 0;
+      if (more > 0 && has + more > most) return { over: has };
+    }
+    return add(entries, at);
+  };
+
   return {
     addSuppression(entry: NewSuppression, at: number): SuppressionChange {
       const [change] = add([entry], at);
       if (!change) throw new Error("an entry is a change");
       return change;
     },
-    /** All of them, or none where the account would have more than `most`. */
-    addSuppressions(arg: {
-      entries: NewSuppression[];
-      at: number;
-      most?: number;
-    }): SuppressionChange[] | LimitExceeded {
-      const { entries, at, most = Infinity } = arg;
-      const [first] = entries;
-      if (first && most !== Infinity) {
-        const more = entries.reduce((sum, entry) => sum + moreOf(look(entry, at)), 0);
-        const has = addedOf.get(first.accountKey)?.n ?? 0;
-        if (more > 0 && has + more > most) return { over: has };
-      }
-      return add(entries, at);
+    addSuppressions,
+    /** The rows stay in the writer's thread: a million of them, each written twice (idempotent-write.ts), is what an import would pass about. */
+    importSuppressions(arg: Added): SuppressionsAdded | LimitExceeded {
+      const changes = addSuppressions(arg);
+      return "over" in changes ? changes : countsOf(changes);
     },
     removeSuppression(arg: { accountKey: number; canonical: string }): boolean {
       const removed = remove.get(arg.accountKey, arg.canonical);
@@ -88,6 +96,12 @@ export function createSuppressionWrites(db: Database) {
       return removed !== undefined;
     },
   };
+}
+
+function countsOf(changes: readonly SuppressionChange[]): SuppressionsAdded {
+  const counts = { added: 0, updated: 0, unchanged: 0 };
+  for (const { change } of changes) counts[change] += 1;
+  return counts;
 }
 
 interface MergedEntry extends SuppressionChange {
@@ -122,15 +136,19 @@ function createSuppressionLookups(db: Database) {
   };
 }
 
+/** All are of one account. */
+function touchAdded(touch: Touch, { entries: [first], at }: Added): void {
+  if (first) touch(first.accountKey, "suppressions", at);
+}
+
 export const suppressions = noun({
   commands(db: Database) {
-    const { addSuppressions, removeSuppression } = createSuppressionWrites(db);
-    return { addSuppressions, removeSuppression };
+    const { addSuppressions, importSuppressions, removeSuppression } = createSuppressionWrites(db);
+    return { addSuppressions, importSuppressions, removeSuppression };
   },
   touches: {
-    addSuppressions(touch, { entries, at }) {
-      for (const { accountKey } of entries) touch(accountKey, "suppressions", at);
-    },
+    addSuppressions: touchAdded,
+    importSuppressions: touchAdded,
     removeSuppression: (touch, { accountKey }) => touch(accountKey, "suppressions", removed),
   },
   lookups: createSuppressionLookups,
@@ -150,10 +168,10 @@ export const suppressions = noun({
       lists.countSuppressions({ accountKey, filter, after, now: clock.now() }),
     async addSuppressions(entries, at, most) {
       const changes = within(await write.addSuppressions({ entries, at, ...mostOf(most) }));
-      const count = (kind: string): number => changes.filter(({ change }) => change === kind).length;
-      const rows = changes.map(({ row }) => row);
-      return { added: count("added"), updated: count("updated"), unchanged: count("unchanged"), rows };
+      return { ...countsOf(changes), rows: changes.map(({ row }) => row) };
     },
+    importSuppressions: async (entries, at, most) =>
+      within(await write.importSuppressions({ entries, at, ...mostOf(most) })),
     removeSuppression: (accountKey, canonical) => write.removeSuppression({ accountKey, canonical }),
   }),
 });

@@ -1,6 +1,7 @@
 // tls.mode: acme, put together: the account's key, the client, the listener that answers the server's checks, and the
-// issuer. The start opens the listener and waits for nothing else: the self-signed certificate is served meanwhile.
-import { readdir } from "node:fs/promises";
+// issuer. The start opens the listener and waits for nothing else: the self-signed certificate is served meanwhile. Nothing
+// is ordered while no address of the listener is open: each order would fail, and count against the server's limits.
+import { readdir, readFile } from "node:fs/promises";
 import { isIP } from "node:net";
 import type { Clock } from "../../clock.ts";
 import type { Config } from "../../config.ts";
@@ -8,10 +9,11 @@ import type { Https } from "../../https.ts";
 import type { Log } from "../../log.ts";
 import type { Service } from "../../service.ts";
 import { openAccountKey } from "./account-key.ts";
-import { createChallenges } from "./challenges.ts";
+import { closedText, createChallenges, type ClosedAddress } from "./challenges.ts";
 import { createAcmeClient } from "./client.ts";
 import { library } from "./csr.ts";
-import { createIssuer, type Issuer, type IssuerDeps, type Wanted } from "./issuer.ts";
+import type { ExternalAccount } from "./requests.ts";
+import { createIssuer, type Issuer, type IssuerDeps, type NotRenewed, type Wanted } from "./issuer.ts";
 
 /** Certificates of tracking names: accounts take turns, and the newest of each come first. */
 const mostNames = 1_000;
@@ -28,8 +30,14 @@ export interface AcmeDeps extends Pick<IssuerDeps, "folder" | "onIssued" | "onFa
 }
 
 export interface Acme extends Service {
-  issuer: Issuer;
+  issuer: Pick<Issuer, "list" | "failing">;
+  /** Opens what of the listener is closed, and orders what is due; does not wait for the orders. */
+  look(): Promise<void>;
+  renew(name: string): Promise<NotRenewed | null>;
   addresses(): { name: string; address: string }[];
+  closed(): readonly ClosedAddress[];
+  /** null: every address of the listener is open. */
+  closedProblem(): string | null;
 }
 
 export async function openAcme(deps: AcmeDeps): Promise<Acme> {
@@ -53,6 +61,7 @@ export async function openAcme(deps: AcmeDeps): Promise<Acme> {
     directoryUrl: directory,
     key: await openAccountKey(folder),
     email: email ?? config.operations.email,
+    externalAccount: await externalAccountOf(config.tls.acme),
     answers: challenges,
     clock,
     signal: stopping.signal,
@@ -76,14 +85,30 @@ export async function openAcme(deps: AcmeDeps): Promise<Acme> {
     },
     signal: stopping.signal,
   });
+  const canAnswer = (): boolean => httpListen.length === 0 || challenges.addresses().length > 0;
+  const closedProblem = (): string | null => {
+    const closed = challenges.closed();
+    return closed.length === 0 ? null : `tls.acme.http_listen: ${closed.map(closedText).join("; ")}`;
+  };
   let first: Promise<void> = Promise.resolve();
   return {
     name: "acme",
     issuer,
     addresses: challenges.addresses,
+    closed: challenges.closed,
+    closedProblem,
+    async look() {
+      await challenges.open();
+      if (canAnswer()) void issuer.run(); // for hours, where many are ordered; a second call joins the first
+    },
+    async renew(name) {
+      await challenges.open();
+      if (canAnswer()) return issuer.renew(name);
+      return { reason: "refused", text: closedProblem() ?? "" };
+    },
     async start() {
       await challenges.start();
-      first = issuer.run();
+      if (canAnswer()) first = issuer.run();
     },
     async stop() {
       stopping.abort(new Error("the program stops"));
@@ -92,6 +117,14 @@ export async function openAcme(deps: AcmeDeps): Promise<Acme> {
       await issuer.run();
     },
   };
+}
+
+async function externalAccountOf({
+  eabKeyId: keyId,
+  eabMacKeyFile: file,
+}: Pick<Config["tls"]["acme"], "eabKeyId" | "eabMacKeyFile">): Promise<ExternalAccount | null> {
+  if (keyId === null || file === null) return null;
+  return { keyId, macKey: Buffer.from((await readFile(file, "utf8")).trim(), "base64url") };
 }
 
 /** Names that have files of the operator's. */

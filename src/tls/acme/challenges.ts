@@ -1,11 +1,13 @@
 // The listener of tls.acme.http_listen (port 80): answers the ACME server's look at /.well-known/acme-challenge/ (RFC 8555
 // §8.3) for tokens that are under way, and for nothing else; sends other requests for our names to https; 404 else. It
 // is open to the world and serves nobody who stays: few connections, few a second, one request each, no body read, short
-// limits.
+// limits. An address that cannot be opened, as port 80 of another web server, does not keep mail from being served: it is
+// said, and tried again by whoever calls `open`.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Clock } from "../../clock.ts";
 import type { ListenAddress } from "../../config.ts";
+import { listenText } from "../../config/checks.ts";
 import type { Log } from "../../log.ts";
 import type { Service } from "../../service.ts";
 import type { ChallengeAnswers } from "./client.ts";
@@ -18,8 +20,30 @@ export interface ChallengesDeps {
   log: Log;
 }
 
+/** An address that could not be opened. */
+export interface ClosedAddress {
+  listen: ListenAddress;
+  error: NodeJS.ErrnoException;
+}
+
 export interface Challenges extends Service, ChallengeAnswers {
   addresses(): { name: string; address: string }[];
+  /** Opens what is not open. Never rejects: what cannot be opened is in `closed`. */
+  open(): Promise<void>;
+  closed(): readonly ClosedAddress[];
+}
+
+/** Why an address is closed, and what to do about it. */
+export function closedText({ listen, error }: ClosedAddress): string {
+  const where = listenText(listen);
+  if (error.code === "EADDRINUSE") {
+    const who = "path" in listen ? "" : `; ss -ltnp 'sport = :${listen.port}' names it`;
+    return `${where} is in use by another program${who}`;
+  }
+  if (error.code === "EACCES")
+    return `no permission to use ${where}: ports below 1024 need root or the capability CAP_NET_BIND_SERVICE`;
+  if (error.code === "EADDRNOTAVAIL") return `${where} is not an address of this machine`;
+  return `${where} could not be opened: ${error.message}`;
 }
 
 const folder = "/.well-known/acme-challenge/";
@@ -42,7 +66,10 @@ const mostASecond = 500;
 
 export function createChallenges({ listen, secureOrigin, clock, log }: ChallengesDeps): Challenges {
   const tokens = new Map<string, string>();
-  const servers: Server[] = [];
+  const opened = new Map<ListenAddress, Server>();
+  const closed = new Map<ListenAddress, ClosedAddress>();
+  let opening: Promise<void> | null = null;
+  let stopped = false;
   const connections = new Set<Socket>();
   let second = { began: clock.monotonic(), served: 0 };
 
@@ -65,7 +92,7 @@ export function createChallenges({ listen, secureOrigin, clock, log }: Challenge
     plain(res, 301, `See ${origin}\n`, { location: `${origin}${url}` });
   };
 
-  const open = async (where: ListenAddress): Promise<void> => {
+  const openOne = async (where: ListenAddress): Promise<Server> => {
     const server = createServer(limits, (req, res) => {
       answer(req, res).catch((error: unknown) => {
         log.error({ err: error }, "a request on tls.acme.http_listen failed");
@@ -89,8 +116,29 @@ export function createChallenges({ listen, secureOrigin, clock, log }: Challenge
     await promise;
     server.off("error", reject);
     server.on("error", (error) => log.debug({ err: error }, "a connection failed"));
-    servers.push(server);
+    return server;
   };
+
+  const openAll = async (): Promise<void> => {
+    for (const where of listen) {
+      if (stopped || opened.has(where)) continue;
+      try {
+        opened.set(where, await openOne(where));
+        if (closed.delete(where))
+          log.info({ address: listenText(where) }, "the ACME server's checks are answered now");
+      } catch (error) {
+        const before = closed.get(where);
+        const now = { listen: where, error: error as NodeJS.ErrnoException };
+        closed.set(where, now);
+        if (before?.error.code !== now.error.code)
+          log.warn(
+            { address: listenText(where), detail: closedText(now) },
+            "the ACME server's checks cannot be answered there; it is tried again each minute",
+          );
+      }
+    }
+  };
+  const open = (): Promise<void> => (opening ??= openAll().finally(() => (opening = null)));
 
   return {
     name: "acme",
@@ -100,13 +148,15 @@ export function createChallenges({ listen, secureOrigin, clock, log }: Challenge
       if (tokens.size > mostTokens && oldest !== undefined) tokens.delete(oldest);
     },
     remove: (token) => void tokens.delete(token),
-    addresses: () => servers.map((server) => ({ name: "acme", address: addressOf(server) })),
-    async start() {
-      for (const where of listen) await open(where);
-    },
+    addresses: () => [...opened.values()].map((server) => ({ name: "acme", address: addressOf(server) })),
+    closed: () => [...closed.values()],
+    open,
+    start: open,
     async stop() {
+      stopped = true;
+      await opening;
       await Promise.all(
-        servers.map((server) => {
+        [...opened.values()].map((server) => {
           const closed = new Promise<void>((done) => server.close(() => done()));
           server.closeAllConnections();
           return closed;

@@ -4,7 +4,14 @@ import type { KeyObject } from "node:crypto";
 import { minuteMs, type Clock } from "../../clock.ts";
 import type { Https } from "../../https.ts";
 import { AcmeError, fieldsOf, ofServer, problemOf, retryAfterMs, said } from "./error.ts";
-import { createRequests, thumbprint, type AcmeAnswer, type Requests } from "./requests.ts";
+import {
+  createRequests,
+  externalBinding,
+  thumbprint,
+  type AcmeAnswer,
+  type ExternalAccount,
+  type Requests,
+} from "./requests.ts";
 
 /** What is answered while the server checks that a name is ours. */
 export interface ChallengeAnswers {
@@ -42,12 +49,14 @@ export function createAcmeClient(deps: {
   directoryUrl: string;
   key: KeyObject;
   email: string | null;
+  /** null: the server wants none. */
+  externalAccount: ExternalAccount | null;
   answers: ChallengeAnswers;
   clock: Clock;
   /** The stop of the program. */
   signal: AbortSignal;
 }): AcmeClient {
-  const { key, email, answers, clock } = deps;
+  const { key, email, externalAccount, answers, clock } = deps;
   const mark = thumbprint(key);
   let account: string | null = null;
 
@@ -71,7 +80,11 @@ export function createAcmeClient(deps: {
     if (account !== null) return account;
     const { newAccount } = await requests.directory();
     const contact = email === null ? {} : { contact: [`mailto:${email}`] };
-    const asked = { termsOfServiceAgreed: true, ...contact };
+    const external =
+      externalAccount === null
+        ? {}
+        : { externalAccountBinding: externalBinding(externalAccount, key, newAccount) };
+    const asked = { termsOfServiceAgreed: true, ...contact, ...external };
     const made = await requests.post(newAccount, asked, null).catch(ofServer);
     if (made.location === null) throw new AcmeError("the ACME server gives no address of the account");
     return (account = made.location);

@@ -1,7 +1,7 @@
 // Signed requests to an ACME server: JWS with ES256, nonces, the directory (RFC 8555 §6). The server is trusted with
 // certificates and with nothing else: every address that it names must be on its own host, over https; each answer is
 // bounded by https.ts; a nonce that it rejects is replaced a few times.
-import { createHash, createPublicKey, sign, type KeyObject } from "node:crypto";
+import { createHash, createHmac, createPublicKey, sign, type KeyObject } from "node:crypto";
 import type { Clock } from "../../clock.ts";
 import type { Https, HttpsAnswer } from "../../https.ts";
 import { AcmeError, fieldsOf, ofServer, problemOf, said } from "./error.ts";
@@ -157,10 +157,28 @@ function publicJwk(key: KeyObject): { crv: string; kty: string; x: string; y: st
   return { crv, kty, x, y };
 }
 
+/** What the ACME server has given for an account with it outside of ACME. */
+export interface ExternalAccount {
+  keyId: string;
+  macKey: Buffer;
+}
+
+/** The proof, for a new account, of an external one (RFC 8555 §7.3.4): our public key, under the key that the server gave. */
+export function externalBinding(
+  { keyId, macKey }: ExternalAccount,
+  key: KeyObject,
+  url: string,
+): { protected: string; payload: string; signature: string } {
+  const [head, body] = [encoded({ alg: "HS256", kid: keyId, url }), encoded(publicJwk(key))];
+  const signature = createHmac("sha256", macKey).update(`${head}.${body}`).digest("base64url");
+  return { protected: head, payload: body, signature };
+}
+
+const encoded = (value: object | null): string =>
+  value === null ? "" : Buffer.from(JSON.stringify(value)).toString("base64url");
+
 /** Flattened JSON serialization (RFC 7515 §7.2.2), as RFC 8555 §6.2 asks. */
 function signed(key: KeyObject, header: object, payload: object | null): string {
-  const encoded = (value: object | null): string =>
-    value === null ? "" : Buffer.from(JSON.stringify(value)).toString("base64url");
   const [head, body] = [encoded(header), encoded(payload)];
   const signature = sign("sha256", Buffer.from(`${head}.${body}`), { key, dsaEncoding: "ieee-p1363" });
   return JSON.stringify({ protected: head, payload: body, signature: signature.toString("base64url") });

@@ -1,6 +1,6 @@
 // The suppression list. Only the interface is used: the store is handed in.
 import { describe, expect, test } from "vitest";
-import type { Store } from "../../../src/store/store.ts";
+import { LimitReached, type Store } from "../../../src/store/store.ts";
 import type { ManualClock } from "../../support/clock.ts";
 import { minute, newSuppression } from "../values.ts";
 import { beforeAllOpened, type OpenStore } from "./opened.ts";
@@ -40,6 +40,29 @@ export function suppressionContract(open: OpenStore): void {
       expect(await put("hard_bounce", email)).toMatchObject({ unchanged: 1 });
       expect(await store.removeSuppression(account, email.toLowerCase())).toBe(true);
       expect(await store.removeSuppression(account, email.toLowerCase())).toBe(false);
+    });
+
+    test("an import says how many entries were new, stronger or known, and its limit is that of the others", async () => {
+      const at = clock.now();
+      const domain = freshDomain();
+      const entries = (reason: "manual" | "complaint", ...locals: string[]) =>
+        locals.map((local) => newSuppression(account, `${local}@${domain}`, { reason, source: "import" }));
+      expect(await store.importSuppressions(entries("manual", "a", "b"), at)).toEqual({
+        added: 2,
+        updated: 0,
+        unchanged: 0,
+      });
+      expect(
+        await store.importSuppressions([...entries("complaint", "a"), ...entries("manual", "b", "c")], at),
+      ).toEqual({ added: 1, updated: 1, unchanged: 1 });
+      expect(await store.suppression(account, `a@${domain}`, at)).toMatchObject({
+        reason: "complaint",
+        source: "import",
+      });
+      await expect(store.importSuppressions(entries("manual", "d"), at, 1)).rejects.toBeInstanceOf(
+        LimitReached,
+      );
+      expect(await store.suppression(account, `d@${domain}`, at)).toBeNull();
     });
 
     test("they are counted by reason, by the same filters as they are listed, without those that have expired", async () => {

@@ -1,9 +1,9 @@
 // The listener of port 80, over real connections.
 import { once } from "node:events";
-import { connect } from "node:net";
+import { connect, createServer, type AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { silentLog } from "../../../src/log.ts";
-import { createChallenges } from "../../../src/tls/acme/challenges.ts";
+import { silentLog, type Log } from "../../../src/log.ts";
+import { closedText, createChallenges } from "../../../src/tls/acme/challenges.ts";
 import { ManualClock } from "../../support/clock.ts";
 
 async function rig() {
@@ -123,14 +123,42 @@ test("of a flood few connections a second are served, but all while the ACME ser
   expect(await ask("/")).toMatch(/^HTTP\/1\.1 301 /);
 });
 
-test("a port that is taken ends the start with the system's error", async () => {
-  const { challenges } = await rig();
-  const [, port = ""] = challenges.addresses()[0]?.address.split(":") ?? [];
-  const second = createChallenges({
-    listen: [{ host: "127.0.0.1", port: Number(port) }],
-    secureOrigin: async () => null,
+test("a taken port is said once and keeps no other address closed; once it is free it is opened", async () => {
+  const other = createServer().listen(0, "127.0.0.1");
+  await once(other, "listening");
+  const { port } = other.address() as AddressInfo;
+  const logged: string[] = [];
+  const write = (level: string) => (_fields: object, text: string) => void logged.push(`${level}: ${text}`);
+  const log: Log = { ...silentLog, info: write("info"), warn: write("warn") };
+  const taken = { host: "127.0.0.1", port };
+  const challenges = createChallenges({
+    listen: [taken, { host: "127.0.0.1", port: 0 }],
+    secureOrigin: () => Promise.resolve(null),
     clock: new ManualClock(),
-    log: silentLog,
+    log,
   });
-  await expect(second.start()).rejects.toThrow("EADDRINUSE");
+  onTestFinished(() => challenges.stop());
+  await challenges.start();
+  await Promise.all([challenges.open(), challenges.open()]);
+  expect(challenges.addresses()).toHaveLength(1);
+  expect(challenges.closed()).toMatchObject([{ listen: taken, error: { code: "EADDRINUSE" } }]);
+  expect(challenges.closed().map(closedText)).toEqual([
+    `127.0.0.1:${port} is in use by another program; ss -ltnp 'sport = :${port}' names it`,
+  ]);
+  const warned = "warn: the ACME server's checks cannot be answered there; it is tried again each minute";
+  expect(logged).toEqual([warned]);
+
+  await new Promise((done) => other.close(done));
+  await Promise.all([challenges.open(), challenges.open()]);
+  expect([challenges.closed(), challenges.addresses()]).toMatchObject([
+    [],
+    [{}, { address: `127.0.0.1:${port}` }],
+  ]);
+  expect(logged).toEqual([warned, "info: the ACME server's checks are answered now"]);
+
+  await challenges.stop();
+  await challenges.open();
+  other.listen(port, "127.0.0.1");
+  await once(other, "listening"); // a look behind the stop has opened nothing
+  other.close();
 });

@@ -1,11 +1,12 @@
 // The ACME client against servers that lie, stall and refuse; what a right one does is shown with pebble (test/peers).
 import "reflect-metadata";
-import { generateKeyPairSync, webcrypto, X509Certificate } from "node:crypto";
+import { createHmac, generateKeyPairSync, webcrypto, X509Certificate } from "node:crypto";
 import * as x509 from "@peculiar/x509";
 import { expect, test } from "vitest";
 import { createAcmeClient } from "../../../src/tls/acme/client.ts";
 import { makeRequest, renewalId } from "../../../src/tls/acme/csr.ts";
 import { AcmeError } from "../../../src/tls/acme/error.ts";
+import type { ExternalAccount } from "../../../src/tls/acme/requests.ts";
 import { certificatePair } from "../../../src/tls/files.ts";
 import { startAcmeServer, type AcmeServerOptions } from "../../support/acme-server.ts";
 import { ManualClock } from "../../support/clock.ts";
@@ -13,7 +14,7 @@ import { ManualClock } from "../../support/clock.ts";
 const { privateKey: key } = generateKeyPairSync("ec", { namedCurve: "P-256" });
 const problem = (type: string, detail: string) => ({ type: `urn:ietf:params:acme:error:${type}`, detail });
 
-async function rig(options: AcmeServerOptions = {}) {
+async function rig(options: AcmeServerOptions = {}, externalAccount: ExternalAccount | null = null) {
   const server = await startAcmeServer(options);
   const clock = new ManualClock();
   const tokens = new Map<string, string>();
@@ -24,6 +25,7 @@ async function rig(options: AcmeServerOptions = {}) {
     directoryUrl: "https://acme.test/dir",
     key,
     email: "ops@a.test",
+    externalAccount,
     answers: {
       add: (token, proof) => (seen.push(proof), void tokens.set(token, proof)),
       remove: (token) => void tokens.delete(token),
@@ -45,6 +47,24 @@ async function rig(options: AcmeServerOptions = {}) {
     );
   return { server, clock, tokens, seen, client, order, failure, stop };
 }
+
+test("a new account is bound to the external one: our public key, under the key that the server gave", async () => {
+  const macKey = Buffer.from("a key of thirty-two octets, given");
+  const { order, server } = await rig({}, { keyId: "kid-1", macKey });
+  await order();
+  const made = server.asked.find(({ path }) => path.includes("ccount"))?.payload;
+  const bound = made?.["externalAccountBinding"] as Record<"protected" | "payload" | "signature", string>;
+  const read = (text: string): unknown => JSON.parse(Buffer.from(text, "base64url").toString());
+  expect(read(bound.protected)).toMatchObject({
+    alg: "HS256",
+    kid: "kid-1",
+    url: expect.stringMatching(/^https:/),
+  });
+  const { kty, crv, x, y } = key.export({ format: "jwk" });
+  expect(read(bound.payload)).toEqual({ kty, crv, x, y });
+  const signature = createHmac("sha256", macKey).update(`${bound.protected}.${bound.payload}`);
+  expect(bound.signature).toBe(signature.digest("base64url"));
+});
 
 test("an order of two names proves both, one token at a time, and gives a certificate of our key", async () => {
   const { order, tokens, seen, server } = await rig();

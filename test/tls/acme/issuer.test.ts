@@ -64,6 +64,7 @@ async function rig(
     directoryUrl: directory,
     key: await openAccountKey(folder),
     email: null,
+    externalAccount: null,
     answers: { add: () => undefined, remove: () => undefined },
     clock,
     signal,
