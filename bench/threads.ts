@@ -80,7 +80,8 @@ async function oneDaemon(receiver: Sink): Promise<void> {
   const loader = join(import.meta.dirname, "load/thread-churn.ts");
   const ours = [
     "--max-semi-space-size=16",
-    "--initial-heap-size=160",
+    "--initial-heap-size=96",
+    "--heap-growing-percent=150",
     ...flags.flags.split(" ").filter(Boolean),
   ];
   const command: [string, ...string[]] = [flags.node, ...ours, "--import", loader, join(dist, "svc.js")];
