@@ -117,16 +117,29 @@ export function createTransport(deps: { timeoutMs: number; clock: Clock; log: Lo
     return converse(udp, { ...asked, exact: false }, end);
   };
 
+  /** What ends the question ends the wait. */
+  const turnToAsk = (owner: Owner, end: End): Promise<void> =>
+    new Promise((resolve) => {
+      if (!running || end.over) return resolve();
+      const go = (): void => {
+        open.delete(go);
+        end.cut = null;
+        resolve();
+      };
+      open.add(go);
+      end.cut = go;
+      mayAsk(owner, () => {
+        if (!open.has(go)) return false;
+        go();
+        return true;
+      });
+    });
+
   const exchange = async (asked: Omit<Query, "exact">, end: End): Promise<Exchange> => {
     const first = await overUdpInCase(asked, end);
     if (first.kind === "other_case") return { kind: "failed", why: "an answer to another question" };
     if (first.kind === "failed" || !first.reply.truncated) return first;
-    await new Promise<void>((go) =>
-      mayAsk(asked.owner, () => {
-        go();
-        return !end.over;
-      }),
-    );
+    await turnToAsk(asked.owner, end);
     const whole = await converse(tcp, { ...asked, exact: false }, end);
     if (whole.kind === "other_case") return { kind: "failed", why: "an answer to another question" };
     return whole.kind === "reply" && whole.reply.truncated

@@ -84,7 +84,7 @@ class SharedSocket {
     // Without a callback a failed connect, such as without a route to an IPv6 server, is an 'error' event.
     this.#socket.once("connect", () => {
       this.#connected = true;
-      for (const [id, { query }] of this.#asked) this.#send(id, query);
+      for (const [id, asked] of this.#asked) this.#send(id, asked);
     });
     this.#socket.connect(server.port, server.address);
   }
@@ -96,7 +96,7 @@ class SharedSocket {
     this.#asked.set(id, asked);
     this.#questions += 1;
     if (this.#questions >= udpLimits.questions) this.#full();
-    if (this.#connected) this.#send(id, asked.query);
+    if (this.#connected) this.#send(id, asked);
     return () => {
       if (this.#asked.get(id) !== asked) return; // ended before, and the id another question's
       this.#asked.delete(id);
@@ -106,8 +106,13 @@ class SharedSocket {
     };
   }
 
-  #send(id: number, { question, edns }: Query): void {
-    this.#socket.send(encodeQuery(id, question, edns));
+  #send(id: number, { query: { question, edns }, finish }: Asked): void {
+    this.#socket.send(encodeQuery(id, question, edns), (error: NodeJS.ErrnoException | null) => {
+      if (!error) return;
+      // The server's refusal of a question before (ICMP), which the system tells once, and to whoever sends next.
+      if (error.code === "ECONNREFUSED") this.#fail(error.message);
+      else finish({ kind: "failed", why: error.message });
+    });
   }
 
   #hear(bytes: Buffer): void {

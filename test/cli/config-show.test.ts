@@ -154,6 +154,17 @@ test("a plain user's unit runs as that user, with the home readable and the envi
   expect(values(out, "NoNewPrivileges")).toEqual(["yes"]);
 });
 
+test("where the key of an external ACME account is below a home, root's unit can read it", async () => {
+  const key = join(scratch(), "mac");
+  writeFileSync(key, "a2V5\n");
+  const text = `${yaml}tls: {acme: {eab_key_id: kid-1, eab_mac_key_file: /home/..${key}}}\n`;
+  const { out } = await withFile(text).config(["config", "systemd-unit"], {
+    uid: 0,
+    env: { SVC_CALLED_AS: "/usr/bin/svc" },
+  });
+  expect(values(out, "ProtectHome")).toEqual(["read-only"]);
+});
+
 const analyze = spawnSync("systemd-analyze", ["--version"]).status === 0;
 if (!analyze && process.env["CI"]) throw new Error("systemd-analyze is missing: run .ci/peers.sh as root");
 if (!analyze) console.warn("SKIPPED: systemd-analyze is not installed: run .ci/peers.sh as root");

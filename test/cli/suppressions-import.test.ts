@@ -159,6 +159,19 @@ test("a thousand go in one request, in the order of the list, and an address twi
   expect(new Set(emails).size).toBe(2_500);
 });
 
+test("a row of an address that the file has before counts as already there", async () => {
+  const { socket } = await fakeDaemon({
+    "POST /v1/suppressions": ({ body }) => {
+      const { suppressions } = body as unknown as Posted;
+      const different = new Set(suppressions.map(({ email }) => email.toLowerCase()));
+      return { status: 201, json: { added: different.size - 1, updated: 1, already_suppressed: 0 } };
+    },
+  });
+  const file = fileOf("a@x.example,BOUNCE\nb@x.example,BOUNCE\nA@x.example,BOUNCE\n");
+  const { out } = await svc(["suppressions", "import", file, "--json"], { socket });
+  expect(JSON.parse(out)).toMatchObject({ read: 3, added: 1, updated: 1, already_suppressed: 1 });
+});
+
 test("a list of more than one piece comes whole", async () => {
   const rows = Array.from({ length: 50_001 }, (_, i) => `r${i}@x.example,BOUNCE`);
   const { posted, entries, report } = await imported(rows.join("\n"));
@@ -172,7 +185,7 @@ test("a row without a reason ends the import with what was sent by then, and not
   const { code, err, entries } = await imported([...rows, "last@x.example,"].join("\n"));
   expect([code, err]).toEqual([2, expect.stringContaining("line 50001: found no reason why last@x.example")]);
   expect(entries.length).toBeLessThan(50_000);
-  expect(err).toContain(`${entries.length} addresses are on the list by now`);
+  expect(err).toContain(`The addresses of ${entries.length} rows are on the list by now`);
 });
 
 test.each([

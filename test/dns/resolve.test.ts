@@ -160,6 +160,24 @@ test("long answers are asked for one after the other", async () => {
   expect((await asking).every(({ kind }) => kind === "found")).toBe(true);
 });
 
+test("stopping ends what waits to be asked for by TCP", async () => {
+  const clock = new ManualClock();
+  const stopping = resolverOf([dns.server], 1, clock, 60_000);
+  const names = ["one.test", "two.test", "three.test"];
+  for (const name of names) {
+    dns.set(name, "A", ["192.0.2.1"]);
+    dns.fail(name, "truncated");
+  }
+  let answered = 0;
+  for (const name of names) void stopping.a(name).then(() => answered++);
+  const over = (way: string) => dns.queries.filter((query) => query.over === way).length;
+  while (over("udp") < names.length || over("tcp") < 1) await clock.advance(0);
+  for (let i = 0; i < 20; i++) await clock.advance(0);
+  stopping.stop();
+  for (let i = 0; i < 20; i++) await clock.advance(0);
+  expect(answered).toBe(names.length);
+});
+
 test.each(["wrong_id", "wrong_question", "other_case"] as const)(
   "a forged answer (%s) is ignored and the right one taken",
   async (how) => {

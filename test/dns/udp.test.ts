@@ -196,3 +196,36 @@ test("too many guesses fail the questions of their socket, not others', and clos
   await once(free, "listening");
   free.close();
 });
+
+test("what is sent to a server that went away fails, also where sockets are shared", async () => {
+  await askMany();
+  const { port } = server.address();
+  const gone = once(server, "close");
+  server.close();
+  await gone;
+  const heard: Heard[] = [];
+  for (const name of manyNames) {
+    const query = {
+      server: { address: "127.0.0.1", port, family: 4 },
+      question: { name: `later-${name}`, type: "A" },
+      edns: false,
+      owner: 1,
+      exact: true,
+    } as const;
+    const end = talk(
+      query,
+      (result) => {
+        heard.push(result);
+        end();
+      },
+      () => undefined,
+    );
+    ends.push(end);
+  }
+  for (let i = 0; i < 200 && heard.length < manyNames.length; i++)
+    await new Promise((next) => setImmediate(next));
+  server = createSocket("udp4").bind(0, "127.0.0.1");
+  await once(server, "listening");
+  const refused = { kind: "failed", why: expect.stringContaining("ECONNREFUSED") };
+  expect(heard).toEqual(manyNames.map(() => refused));
+});

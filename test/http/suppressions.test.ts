@@ -234,6 +234,7 @@ test("of an address that is named twice in one request the strongest reason coun
   expect((await ask("GET", "/twice@d.test")).json).toMatchObject({
     email: "Twice@d.test",
     reason: "complaint",
+    description: "first",
   });
 });
 

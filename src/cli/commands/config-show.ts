@@ -164,6 +164,7 @@ async function unit(cli: Cli, flags: ConfigFlags): Promise<void> {
     config.tls.cert,
     config.tls.key,
     config.tls.trackingCertificates,
+    config.tls.acme.eabMacKeyFile,
     config.outbound.shapingFile,
     config.webhooks.caFile,
     valid.values["outbound.smart_host.password_file"],

@@ -98,7 +98,7 @@ export async function importSuppressions(cli: Cli, path: string, flags: ImportFl
     if (error instanceof CliFault && done > 0)
       throw new CliFault(error.exit, error.message, [
         ...error.advice,
-        `${done} addresses are on the list by now; to run the command again does no harm.`,
+        `The addresses of ${done} rows are on the list by now; to run the command again does no harm.`,
       ]);
     throw error;
   } finally {
@@ -165,9 +165,11 @@ async function postPiece(
 async function post(cli: Cli, suppressions: readonly Entry[], report: Report): Promise<void> {
   const body = { suppressions, source: "import", on_invalid: "skip" };
   const { json } = await cli.client.call("POST", "/v1/suppressions", { body });
-  report.added += Number(json["added"]);
-  report.updated += Number(json["updated"]);
-  report.already_suppressed += Number(json["already_suppressed"]);
+  const [added, updated] = [Number(json["added"]), Number(json["updated"])];
+  report.added += added;
+  report.updated += updated;
+  // With those that are twice in the request, which the service counts once.
+  report.already_suppressed += suppressions.length - added - updated;
 }
 
 type Progress = (share: number | null, read: number) => void;

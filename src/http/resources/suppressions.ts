@@ -296,7 +296,7 @@ function readEntries(accountKey: number, source: NewSuppression["source"], body:
       email: before?.email ?? address.value.email,
       reason: wantedReason,
       source,
-      description: ownText ?? body.description ?? null,
+      description: ownText ?? body.description ?? before?.description ?? null,
       messageId: null,
       eventId: null,
       smtpCode: null,

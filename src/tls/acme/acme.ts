@@ -104,7 +104,10 @@ export async function openAcme(deps: AcmeDeps): Promise<Acme> {
     async renew(name) {
       await challenges.open();
       if (canAnswer()) return issuer.renew(name);
-      return { reason: "refused", text: closedProblem() ?? "" };
+      return {
+        reason: "refused",
+        text: `nothing is ordered while it would fail: ${closedProblem() ?? "the program stops"}`,
+      };
     },
     async start() {
       await challenges.start();

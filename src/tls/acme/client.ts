@@ -76,9 +76,21 @@ export function createAcmeClient(deps: {
     }
   };
 
+  /** Our account with the server; null: it does not say that there is one. */
+  const existingAccount = async (requests: Requests, newAccount: string): Promise<string | null> => {
+    try {
+      return (await requests.post(newAccount, { onlyReturnExisting: true }, null)).location;
+    } catch (error) {
+      return isRefusal(error) ? null : ofServer(error);
+    }
+  };
+
   const accountOf = async (requests: Requests): Promise<string> => {
     if (account !== null) return account;
     const { newAccount } = await requests.directory();
+    // The key of an external account is for a new account: many are good for one, and for some days.
+    if (externalAccount !== null) account = await existingAccount(requests, newAccount);
+    if (account !== null) return account;
     const contact = email === null ? {} : { contact: [`mailto:${email}`] };
     const external =
       externalAccount === null
@@ -198,6 +210,15 @@ function isOfPredecessor(error: unknown): boolean {
     error instanceof AcmeError &&
     error.type !== null &&
     !["accountDoesNotExist", "badNonce", "rateLimited"].includes(error.type)
+  );
+}
+
+/** The server has read the request, and does not do what it asks. */
+function isRefusal(error: unknown): boolean {
+  return (
+    error instanceof AcmeError &&
+    error.type !== null &&
+    !["badNonce", "rateLimited", "serverInternal"].includes(error.type)
   );
 }
 

@@ -48,11 +48,19 @@ async function rig(options: AcmeServerOptions = {}, externalAccount: ExternalAcc
   return { server, clock, tokens, seen, client, order, failure, stop };
 }
 
+/** A server to which our key is new. */
+const withoutAccount: AcmeServerOptions = {
+  answer: ({ payload }) =>
+    payload?.["onlyReturnExisting"] === true
+      ? { status: 400, body: problem("accountDoesNotExist", "no such account") }
+      : null,
+};
+
 test("a new account is bound to the external one: our public key, under the key that the server gave", async () => {
   const macKey = Buffer.from("a key of thirty-two octets, given");
-  const { order, server } = await rig({}, { keyId: "kid-1", macKey });
+  const { order, server } = await rig(withoutAccount, { keyId: "kid-1", macKey });
   await order();
-  const made = server.asked.find(({ path }) => path.includes("ccount"))?.payload;
+  const made = server.asked.findLast(({ path }) => path === "/newAccount")?.payload;
   const bound = made?.["externalAccountBinding"] as Record<"protected" | "payload" | "signature", string>;
   const read = (text: string): unknown => JSON.parse(Buffer.from(text, "base64url").toString());
   expect(read(bound.protected)).toMatchObject({
@@ -64,6 +72,35 @@ test("a new account is bound to the external one: our public key, under the key 
   expect(read(bound.payload)).toEqual({ kty, crv, x, y });
   const signature = createHmac("sha256", macKey).update(`${bound.protected}.${bound.payload}`);
   expect(bound.signature).toBe(signature.digest("base64url"));
+});
+
+test("an account that was bound before is used on, though the external key is spent by now", async () => {
+  const { order, server } = await rig(
+    {
+      answer: ({ payload }) =>
+        payload !== null && "externalAccountBinding" in payload
+          ? { status: 403, body: problem("unauthorized", "unknown external account binding key") }
+          : null,
+    },
+    { keyId: "kid-1", macKey: Buffer.from("a key of thirty-two octets, given") },
+  );
+  await order();
+  await order();
+  expect(server.asked.filter(({ path }) => path === "/newAccount").map(({ payload }) => payload)).toEqual([
+    { onlyReturnExisting: true },
+  ]);
+});
+
+test("that the server does not answer who has an account is no reason to make one", async () => {
+  const { failure, server } = await rig(
+    {
+      answer: ({ path }) =>
+        path === "/newAccount" ? { status: 500, body: problem("serverInternal", "later") } : null,
+    },
+    { keyId: "kid-1", macKey: Buffer.from("a key of thirty-two octets, given") },
+  );
+  expect(await failure()).toMatchObject({ type: "serverInternal", scope: "directory" });
+  expect(server.paths(/newAccount/)).toHaveLength(1);
 });
 
 test("an order of two names proves both, one token at a time, and gives a certificate of our key", async () => {
