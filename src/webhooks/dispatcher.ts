@@ -86,7 +86,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     kick: due.kick,
     retryNow(endpointKey) {
       queues.probeNow(endpointKey);
-      due.look();
+      due.kick();
     },
     async stop() {
       work.stop();

@@ -7,9 +7,9 @@ import type { Work } from "./work.ts";
 import type { Writes } from "./writes.ts";
 
 export interface DueEndpoints {
-  /** Looks now; again where a look is under way. */
+  /** Looks now, however short ago the last look was; again where one is under way. */
   look(): void;
-  /** Something was committed, or a time has come: looks now, or as soon as the last look is long enough ago. */
+  /** Something is perhaps due: looks now, or as soon as the last look is long enough ago. */
   kick(): void;
 }
 
