@@ -2,9 +2,8 @@
 // slots (claims.ts), attempted (attempts.ts) and settled (writes.ts, results.ts). Each endpoint has a queue of its own with up to 32
 // attempts in flight (endpoint-queues.ts), so that one that hangs delays no other. Within a queue first attempts start in
 // event order, before retries. The attempt number and its lease are on disk before the attempt, so a crash loses none: the
-// next start takes them back. While results cannot be written nothing is claimed. Of a failing endpoint
-// events wait untried and unclaimed. One timer wakes for
-// the earliest due time of all (wake-timer.ts).
+// next start takes them back. While results cannot be written nothing is claimed. Of a failing endpoint events wait untried
+// and unclaimed. One timer wakes for the earliest due time of all (wake-timer.ts).
 import { forwardTime, type Clock } from "../clock.ts";
 import { createTurns } from "../fairness/turns.ts";
 import type { Log } from "../log.ts";
@@ -57,7 +56,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   const time = forwardTime(clock);
   const queues = createEndpointQueues(deps.post);
   const work = createWork();
-  const wake = createWakeTimer({ clock, time, longestSleepMs, onWake: () => due.look() });
+  const wake = createWakeTimer({ clock, time, longestSleepMs, onWake: () => due.kick() });
   const wakeAt = (dueAt: number): void => {
     if (work.running()) wake.at(dueAt);
   };
@@ -87,7 +86,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     kick: due.kick,
     retryNow(endpointKey) {
       queues.probeNow(endpointKey);
-      due.look();
+      due.kick();
     },
     async stop() {
       work.stop();

@@ -1,5 +1,5 @@
 // Which endpoints have deliveries that are due: the store is looked at after a commit, and when the earliest due time has
-// come. Where many endpoints have events, commits have it look less often.
+// come; less often where many endpoints have events.
 import type { Store } from "../store/store.ts";
 import type { DeliveryClaims } from "./claims.ts";
 import type { EndpointQueues } from "./endpoint-queues.ts";
@@ -7,9 +7,9 @@ import type { Work } from "./work.ts";
 import type { Writes } from "./writes.ts";
 
 export interface DueEndpoints {
-  /** Looks now; again where a look is under way. */
+  /** Looks now, however short ago the last look was; again where one is under way. */
   look(): void;
-  /** Something was committed: looks now, or as soon as the last look is long enough ago. */
+  /** Something is perhaps due: looks now, or as soon as the last look is long enough ago. */
   kick(): void;
 }
 
@@ -21,7 +21,7 @@ export interface DueEndpointsDeps {
   claims: Pick<DeliveryClaims, "fill">;
   writes: Pick<Writes, "holding" | "refused">;
   work: Work;
-  /** `look` is to be called then. */
+  /** `kick` is to be called then. */
   wakeAt(dueAt: number): void;
 }
 
@@ -29,8 +29,8 @@ export interface DueEndpointsDeps {
 export const longestSleepMs = 30_000;
 
 /**
- * Where more endpoints than that have events, commits have it look less often: a look costs a seek for each of them, and
- * there are a hundred commits a second. So looks take a fiftieth of the loop.
+ * Where more endpoints than that have events, it looks less often: a look costs a seek for each of them, and there are a
+ * hundred commits a second, and failing endpoints whose rests end one by one. So looks take a fiftieth of the loop.
  */
 const fewEndpoints = 10;
 const lookMsPerEndpoint = 0.5;
@@ -39,7 +39,7 @@ export function createDueEndpoints(deps: DueEndpointsDeps): DueEndpoints {
   const { store, time, queues, claims, writes, work, wakeAt } = deps;
   let looking = false;
   let lookAgain = false;
-  /** A commit before that waits until then to be looked at. */
+  /** What comes before that waits until then to be looked at. */
   let nextLookAt = -Infinity;
 
   const look = (): void => {
@@ -73,9 +73,10 @@ export function createDueEndpoints(deps: DueEndpointsDeps): DueEndpoints {
         continue;
       }
       const queue = queues.of(endpointKey, accountKey, now, failures);
-      const nextAt = Math.min(queues.beginAt(queue), retryAt ?? Infinity);
-      if (nextAt > now) wakeAt(nextAt);
-      else claims.fill(queue, true);
+      // What was not tried yet may have to wait; what was is due at its own time.
+      const times = [queues.beginAt(queue), dueAt > 0 ? dueAt : (retryAt ?? Infinity)];
+      for (const at of times) if (at > now) wakeAt(at);
+      if (Math.min(...times) <= now) claims.fill(queue, true);
     }
     queues.closeIdle(now);
     wakeAt(now + longestSleepMs);

@@ -23,8 +23,8 @@ const idleMs = 60_000;
 /** A failing endpoint's next event is tried after a rest as long as it has been failing, within these. */
 const shortestRestMs = 500;
 const longestRestMs = 5_000;
-/** A `probeAt` that waits for no attempt under way either: that may hang where the endpoint was. */
-const atOnce = -Infinity;
+/** A `probeAt` that waits for no attempt under way, nor for a rest after one: it may hang where the endpoint was. */
+const atOnce = 0;
 /** Of an endpoint that fails en masse a sample of its answers is kept, so that it cannot fill the disk with them. */
 const mostAnswers = 100;
 const answersPerSecond = 1;
@@ -70,12 +70,12 @@ export interface EndpointQueues {
   beginAt(queue: EndpointQueue): number;
   /** Counts slots as taken, from before their claim to the end of their attempts; negative: they are free again. */
   take(queue: EndpointQueue, slots: number): void;
-  /** Connections to where the endpoint is now; those to where it was end with their last attempt. */
+  /** Connections to where the endpoint is now; those to where it was end with their last attempt. Throws after `closeAll`. */
   connect(queue: EndpointQueue, endpoint: Endpoint): Pool;
   /** True where the text of one more answer may be kept. */
   mayKeepAnswer(queue: EndpointQueue, now: number): boolean;
   closeIdle(now: number): void;
-  /** Cuts off what is in flight. */
+  /** Cuts off what is in flight, and what is about to be. */
   closeAll(): void;
 }
 
@@ -84,6 +84,7 @@ export const isFailing = ({ failures }: Pick<EndpointQueue, "failures">): boolea
 export function createEndpointQueues(post: Pick<Post, "open">): EndpointQueues {
   const queues = new Map<number, EndpointQueue>();
   let taken = 0;
+  let closed = false;
   const takenBy = new Map<number, number>();
   /** How many queues of each account there are. */
   const queuesOf = new Map<number, number>();
@@ -142,7 +143,7 @@ export function createEndpointQueues(post: Pick<Post, "open">): EndpointQueues {
       if (failing) {
         if (!wasFailing) queue.failingSince = now;
         const restMs = Math.min(longestRestMs, Math.max(shortestRestMs, now - queue.failingSince));
-        queue.probeAt = now + restMs;
+        if (!wasFailing || queue.probeAt !== atOnce) queue.probeAt = now + restMs;
       } else if (wasFailing) queue.more = true;
       const rests = came === "unanswered" || (came === "refused" && failing);
       queue.slots = rests
@@ -163,6 +164,7 @@ export function createEndpointQueues(post: Pick<Post, "open">): EndpointQueues {
       add(takenBy, accountKey, slots);
     },
     connect(queue, endpoint) {
+      if (closed) throw new Error("the service stops");
       const url = readEndpointUrl(endpoint.url);
       if (queue.connections?.origin === url.origin) return queue.connections.pool;
       void queue.connections?.pool.close();
@@ -183,6 +185,9 @@ export function createEndpointQueues(post: Pick<Post, "open">): EndpointQueues {
         if (idle) close(queue);
       }
     },
-    closeAll: () => queues.forEach(close),
+    closeAll() {
+      closed = true;
+      queues.forEach(close);
+    },
   };
 }

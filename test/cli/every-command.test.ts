@@ -242,6 +242,16 @@ test("there are commands, each with a line of its own that says what it does", (
   expect(undescribed).toEqual([]);
 });
 
+test("no command has an option of the program's own name: the program would take it", async () => {
+  const { out } = await ran(["status", "--help"], { columns: 80 });
+  const own = new Set(out.split("Global Options:\n")[1]?.match(/--[a-z-]+/g));
+  expect(own).toContain("--url");
+  const taken = entries.flatMap(({ line, command }) =>
+    command.options.filter(({ long }) => own.has(long ?? "")).map(({ flags }) => `${line} ${flags}`),
+  );
+  expect(taken).toEqual([]);
+});
+
 describe("a person who knows no command finds it by --help alone", () => {
   /** The first word of the one line of a help that speaks of it. */
   const follow = async (words: string[], speaksOf: RegExp): Promise<string> => {

@@ -79,7 +79,7 @@ test("a change that names nothing is refused with the flags that there are", asy
   const { socket, seen } = await fakeDaemon({});
   const ran = await svc(["webhooks", "update", "whk_1"], { socket });
   expect(ran).toMatchObject({ code: 2 });
-  expect(ran.err).toContain("nothing to change: give --url, --events, --description or --format");
+  expect(ran.err).toContain("nothing to change: give --new-url, --events, --description or --format");
   expect(seen).toEqual([]);
 });
 

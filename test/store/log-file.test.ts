@@ -106,3 +106,24 @@ test("a log that a snapshot kept is copied into the database and synced before t
   db.close();
   close();
 });
+
+test("of a log that an earlier run left nothing is cut off, though the first batch finds the disk full", () => {
+  const db = openWriting(path);
+  const reader = openReading(path, 1000);
+  reader.exec("BEGIN; SELECT count(*) FROM suppressions"); // the log can be neither copied nor emptied
+  db.exec(`CREATE TABLE long (text BLOB); INSERT INTO long VALUES (zeroblob(${keptBytes + pieceBytes}))`);
+  const before = sizeOfLog();
+  const runner = createBatchRunner(path, systemClock, (own) => {
+    own.pragma("busy_timeout = 0");
+    own.pragma("max_page_count = 1"); // as many as there are
+    const grow = (): void => void own.exec("INSERT INTO long VALUES (zeroblob(1000000))");
+    return { ...createWriter(own), commands: { grow } };
+  });
+  const calls = [{ command: "grow", arg: null, at: 0, lengths: [] }];
+  expect(runner.run({ calls, bytes: new Uint8Array(0), withinMs: 1000 })).toMatchObject({ why: "full" });
+  runner.tidy();
+  expect(sizeOfLog()).toBe(before);
+  reader.close();
+  db.close();
+  runner.close();
+});

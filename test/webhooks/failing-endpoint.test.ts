@@ -106,6 +106,38 @@ test("an endpoint that is said to be repaired is tried at once, though an attemp
   expect(started.map(({ event }) => event)).toEqual(["evt_1", "evt_2"]);
 });
 
+test("an endpoint that is said to be repaired is tried as soon as one of two hanging attempts ends", async () => {
+  const { clock, store, started, dispatcher } = bench();
+  store.addEndpoint({ key: 1, url: "https://one.example/", secret, consecutiveFailures: 12 });
+  store.record(1, 3);
+  Object.assign(store.rows[2] ?? {}, { attempts: 1, dueAt: 1 });
+  dispatcher.start();
+  await settle();
+  expect(started.map(({ event }) => event)).toEqual(["evt_1", "evt_3"]);
+  dispatcher.retryNow(1);
+  await settle();
+  started[0]?.answer(null);
+  await clock.advance(500);
+  expect(started.map(({ event }) => event)).toEqual(["evt_1", "evt_3", "evt_2"]);
+});
+
+test.each([null, 500])(
+  "retries keep to their schedule where no event waits for its first attempt, beside one that comes to %s",
+  async (status) => {
+    const { clock, store, started, dispatcher } = bench();
+    store.addEndpoint({ key: 1, url: "https://one.example/", secret, consecutiveFailures: 12 });
+    store.record(1, 2);
+    const start = clock.now();
+    store.rows.forEach((row, i) => Object.assign(row, { attempts: 1, dueAt: start + 10_000 + i * 2_000 }));
+    dispatcher.start();
+    await clock.advance(10_000);
+    expect(started.map(({ event }) => event)).toEqual(["evt_1"]);
+    if (status !== null) started[0]?.answer(status);
+    await clock.advance(2_000);
+    expect(started.map(({ event }) => event)).toEqual(["evt_1", "evt_2"]);
+  },
+);
+
 test("an endpoint that was failing before a start gets one event, and nothing more until that ended", async () => {
   const { store, started, dispatcher } = bench();
   store.addEndpoint({ key: 1, url: "https://one.example/", secret, consecutiveFailures: 12 });
@@ -127,4 +159,33 @@ test("a failing endpoint delays nobody else's events", async () => {
   dispatcher.kick();
   await allBegun(tried);
   expect(tried.slice(-3).map(({ event }) => event)).toEqual(["evt_101", "evt_102", "evt_103"]);
+});
+
+test("a hundred failing endpoints, each with its own rests and often said to be repaired, have the store looked at twenty times a second at most", async () => {
+  const { clock, store, started, dispatcher } = bench();
+  const endpointsDue = store.endpointsDue.bind(store);
+  const looks: number[] = [];
+  store.endpointsDue = () => {
+    looks.push(clock.monotonic());
+    return endpointsDue();
+  };
+  const keys = Array.from({ length: 100 }, (_, i) => 10 + i);
+  for (const key of keys) {
+    store.addEndpoint({ key, url: `https://e${key}.example/`, secret, consecutiveFailures: 12 });
+    store.record(key, 20);
+  }
+  let answered = 0;
+  const answerLater = (): void => {
+    for (const { endpoint, answer } of started.slice(answered)) clock.after(endpoint * 7, () => answer(500));
+    answered = started.length;
+  };
+  dispatcher.start();
+  for (let i = 0; i < 3000; i++) {
+    await clock.advance(5);
+    answerLater();
+    dispatcher.retryNow(10);
+  }
+  expect(started.length).toBeGreaterThan(200);
+  const rests = looks.map((at, i) => at - (looks[i - 1] ?? -Infinity));
+  expect(Math.min(...rests)).toBeGreaterThanOrEqual(50);
 });

@@ -92,7 +92,8 @@ export class MemoryStore implements DispatchStore {
       const due = this.#waitingOf(endpointKey).map((row) => row.dueAt);
       const failures = this.endpoints.get(endpointKey)?.consecutiveFailures ?? 0;
       const retries = due.filter((at) => at > 0);
-      const retryAt = failures >= failingAfter && retries.length > 0 ? Math.min(...retries) : null;
+      const both = failures >= failingAfter && retries.length > 0 && retries.length < due.length;
+      const retryAt = both ? Math.min(...retries) : null;
       return due.length === 0
         ? []
         : [{ endpointKey, accountKey, dueAt: Math.min(...due), failures, retryAt }];

@@ -60,7 +60,7 @@ export const verbs: readonly Verb[] = [
     example: "webhooks update whk_… --events '*' --format both",
     route: "PATCH /v1/webhooks/{id}",
     flags: [
-      { flag: "--url <url>", about: "URL to post events to", member: "url" },
+      { flag: "--new-url <url>", about: "URL to post events to from now on", member: "url" },
       {
         flag: "--events <types>",
         about: `${types}; *: all, including those of later versions`,

@@ -104,9 +104,14 @@ export function createBatchRunner<Mark>(
   let session: Session<Mark> | null = null;
   let restartPast = restartAtBytes;
   let mayCut = true;
-  /** After the last batch. */
+  /** After the last batch, or as the connection found it. */
   let wal: WalState = { bytes: 0, copiedBytes: 0 };
-  const opened = (): Session<Mark> => (session ??= openSession(path, prepare));
+  const opened = (): Session<Mark> => {
+    if (session) return session;
+    session = openSession(path, prepare);
+    wal = session.wal();
+    return session;
+  };
 
   const giveUp = (error: unknown): void => {
     if (!session) return;
@@ -115,6 +120,7 @@ export function createBatchRunner<Mark>(
       if (db.inTransaction) db.exec("ROLLBACK");
       if (isEngineFault(error) && error.code === "SQLITE_FULL") {
         db.pragma("wal_checkpoint(TRUNCATE)"); // an emptied log is some of the room that is missing
+        wal = session.wal();
         return; // nothing is in doubt: what did not fit was not written
       }
     } catch {
