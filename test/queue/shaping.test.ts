@@ -78,7 +78,7 @@ test("default is for every group that says nothing of a field, also where it is 
   expect(shaping.limits("big.example")).toMatchObject({ connections: 3, perSecond: 1000 });
   expect(shaping.limits("other.example").connections).toBe(3);
   expect(shaping.limits("google").connections, "the table says it").toBe(10);
-  for (const group of ["local", "sandbox"]) expect(shaping.limits(group).connections).toBe(50);
+  for (const group of ["local", "sandbox"]) expect(shaping.limits(group).connections).toBe(8);
 });
 
 test("TLS is what the recipient domain's rule asks for, else the MX group's, else nothing", () => {
