@@ -152,9 +152,11 @@ function createEventWalk(db: Database, walkOver: WalkOver) {
     `SELECT total(2 + (SELECT count(*) FROM delivery_attempts a WHERE a.endpoint_key = w.key AND a.event_seq = ?)) AS n
      FROM endpoints w WHERE w.account_key = ?`,
   );
-  const unsettled: Statement<[number, number], { pending: number | null; deadAt: number | null }> =
+  // What came to an endpoint that was failing, and was never tried, waits no longer than an event is kept.
+  const unsettled: Statement<[number, number, number], { pending: number | null; deadAt: number | null }> =
     db.prepare(
-      `SELECT max(d.status = 'pending') AS pending, max(d.last_attempt_at) FILTER (WHERE d.status = 'dead_lettered') AS deadAt
+      `SELECT max(d.status = 'pending' AND (d.attempts > 0 OR w.active = 0 OR w.failing_since IS NULL OR w.failing_since > ?)) AS pending,
+         max(d.last_attempt_at) FILTER (WHERE d.status = 'dead_lettered') AS deadAt
        FROM endpoints w CROSS JOIN deliveries d ON d.endpoint_key = w.key AND d.event_seq = ? WHERE w.account_key = ?`,
     );
 
@@ -164,7 +166,7 @@ function createEventWalk(db: Database, walkOver: WalkOver) {
     of: db.prepare(`SELECT ${event} FROM json_each(?) j CROSS JOIN events e ON e.seq = j.value`),
     weight: (row) => 4 + (deliveries.get(row.key, row.accountKey)?.n ?? 0),
     since(row, now) {
-      const { pending, deadAt } = unsettled.get(row.key, row.accountKey) ?? {};
+      const { pending, deadAt } = unsettled.get(row.at, row.key, row.accountKey) ?? {};
       const waits = pending || toFanOut.get(row.accountKey, row.key) !== undefined;
       return waits ? notBefore(row, now) : Math.max(row.at, deadAt ?? row.at);
     },

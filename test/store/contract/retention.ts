@@ -10,6 +10,7 @@ import {
   type PurgeRequest,
 } from "../../../src/model/retention.ts";
 import type { Settlement } from "../../../src/model/settlement.ts";
+import { failingAfter } from "../../../src/model/webhook.ts";
 import { ContentGone } from "../../../src/store/store.ts";
 import type { Store } from "../../../src/store/store.ts";
 import type { OpenedStore, OpenStore } from "./opened.ts";
@@ -248,6 +249,23 @@ export function retentionContract(open: OpenStore): void {
         expect(await purge(t0 + 300 * day)).toEqual(nothing);
         await store.updateEndpoint(account, endpoint.id, { active: true, updatedAt: t0 });
         expect(await claimed(endpoint.key, t0 + 300 * day)).toMatchObject([{ eventId: waiting }]);
+      });
+
+      test("one that came to a failing endpoint and was never tried goes like any other, one from before stays", async () => {
+        const endpoint = await store.createEndpoint(newEndpoint(account, t0));
+        for (let failures = 0; failures < failingAfter; failures++) {
+          await record(t0);
+          const [delivery] = await claimed(endpoint.key, t0);
+          if (!delivery) throw new Error("nothing claimed");
+          if (failures === failingAfter - 1) await record(t0);
+          const result = { kind: "dead_lettered" } as const;
+          await store.settleDeliveries([{ ...took, ...delivery, at: t0 + 1, status: 500, result }]);
+        }
+        const since = await record(t0 + 1);
+        expect(await purge(t0 + 30 * day)).toEqual(nothing);
+        expect(await purge(t0 + 30 * day + 1)).toEqual({ ...nothing, events: 11, deliveries: 11 });
+        expect(await ids()).toHaveLength(1);
+        expect(await ids()).not.toContain(since);
       });
 
       test("the backlog of a deleted endpoint holds no event", async () => {
