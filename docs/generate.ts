@@ -539,9 +539,10 @@ export async function flagText(): Promise<string> {
   const flags = Object.fromEntries(
     routes()
       .map(({ method, path, body }) => [`${method} ${path}`, flagsOf(body)] as const)
-      .filter(([, own]) => own.length > 0),
+      .filter(([route, own]) => own.length > 0 || route.startsWith("PATCH ")),
   );
-  const text = `// Written by \`npm run docs\` of the notes at fields of the API (http/flags.ts): the flags that set them, by route.
+  const text = `// Written by \`npm run docs\` of the notes at fields of the API (http/flags.ts): the flags that set them, by route. Each
+// PATCH is here, so that the command that calls it has the flag of a field that is noted later.
 import type { Flag } from "./verbs.ts";
 
 export const routeFlags = ${JSON.stringify(flags, null, 2)} as const satisfies Record<string, readonly Flag[]>;

@@ -1,56 +1,43 @@
 // --rate and --quota, as `accounts set` and `keys set` have them, and --limit of accounts. How limits are shown.
-import type { Command } from "commander";
 import { accountLimits, limitNames } from "../access/account-limits.ts";
 import { accountBuckets, routeBuckets } from "../access/buckets.ts";
 import { listed } from "./cli.ts";
 import { usage } from "./fault.ts";
 import type { Row } from "./output.ts";
 import { cell } from "./text.ts";
-
-export interface LimitFlags {
-  rate?: string[];
-  quota?: string;
-  limit?: string[];
-}
-
-export function addLimitOptions(command: Command): Command {
-  return command
-    .option(
-      "--rate <bucket=burst/rate>",
-      "rate limit as burst/per second: messages-write=500/500; messages-write=default resets it; repeat or separate by commas",
-      listed,
-    )
-    .option("--quota <messages>", "messages per UTC day, or none");
-}
-
-/** What only an account has. */
-export function addAccountLimitOptions(command: Command): Command {
-  return addLimitOptions(command).option(
-    "--limit <name=number>",
-    `limit of ${limitNames.join(", ")}: webhooks=200; webhooks=default resets it; repeat or separate by commas`,
-    listed,
-  );
-}
+import type { Flag } from "./verbs.ts";
 
 /** The buckets of which a rate can be set. */
-export const bucketsOf = { account: accountBuckets, key: routeBuckets } as const;
+const bucketsOf = { account: accountBuckets, key: routeBuckets } as const;
 
-/** The body of a change. `flags`: those of the command, one of which must be given. */
-export function limitsOf(
-  of: keyof typeof bucketsOf,
-  { rate, quota, limit }: LimitFlags,
-  flags: string[],
-  more: Record<string, unknown> = {},
-): Record<string, unknown> {
-  const body = {
-    ...more,
-    ...(rate ? { rates: Object.fromEntries(rate.map((text) => rateOf(text, bucketsOf[of]))) } : {}),
-    ...(quota === undefined ? {} : { daily_quota: quotaOf(quota) }),
-    ...(limit ? { limits: Object.fromEntries(limit.map(countOf)) } : {}),
-  };
-  if (Object.keys(body).length === 0) throw usage("nothing to change", `Give ${flags.join(" or ")}.`);
-  return body;
-}
+export const limitFlags = (of: keyof typeof bucketsOf): readonly Flag[] => [
+  {
+    flag: "--rate <bucket=burst/rate>",
+    about:
+      "rate limit as burst/per second: messages-write=500/500; messages-write=default resets it; repeat or separate by commas",
+    member: "rates",
+    collect: listed,
+    readAll: (texts) => Object.fromEntries(texts.map((text) => rateOf(text, bucketsOf[of]))),
+  },
+  {
+    flag: "--quota <messages>",
+    about: "messages per UTC day, or none",
+    member: "daily_quota",
+    read: quotaOf,
+  },
+];
+
+/** What only an account has. */
+export const accountLimitFlags: readonly Flag[] = [
+  ...limitFlags("account"),
+  {
+    flag: "--limit <name=number>",
+    about: `limit of ${limitNames.join(", ")}: webhooks=200; webhooks=default resets it; repeat or separate by commas`,
+    member: "limits",
+    collect: listed,
+    readAll: (texts) => Object.fromEntries(texts.map(countOf)),
+  },
+];
 
 function rateOf(
   text: string,

@@ -152,7 +152,7 @@ const groups: { heading: string; nouns: Noun[] }[] = [
       {
         name: "domains",
         alias: "domain",
-        about: "sender domains: add, records, publish, verify, DKIM keys, tracking, suspend, delete",
+        about: "sender domains: add, records, publish, verify, DKIM keys, tracking, suspend, delete, …",
         load: () => import("./commands/domains.ts"),
       },
       {
@@ -164,7 +164,7 @@ const groups: { heading: string; nouns: Noun[] }[] = [
       {
         name: "smtp-credentials",
         alias: "smtp-credential",
-        about: "SMTP logins: create, list, rotate, revoke",
+        about: "SMTP logins: create, list, rotate, revoke, snippet",
         load: () => import("./commands/smtp-credentials.ts"),
       },
       {
@@ -221,7 +221,7 @@ const groups: { heading: string; nouns: Noun[] }[] = [
       {
         name: "ips",
         alias: "ip",
-        about: "sending IP addresses: list, add, move, pause, resume, remove, assign, unassign",
+        about: "sending IP addresses: list, add, move, pause, resume, remove, assign, unassign, …",
         load: () => import("./commands/ips.ts"),
       },
       {

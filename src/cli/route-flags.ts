@@ -1,4 +1,5 @@
-// Written by `npm run docs` of the notes at fields of the API (http/flags.ts): the flags that set them, by route.
+// Written by `npm run docs` of the notes at fields of the API (http/flags.ts): the flags that set them, by route. Each
+// PATCH is here, so that the command that calls it has the flag of a field that is noted later.
 import type { Flag } from "./verbs.ts";
 
 export const routeFlags = {
@@ -26,6 +27,7 @@ export const routeFlags = {
       member: "format",
     },
   ],
+  "PATCH /v1/domains/{name}": [],
   "POST /v1/ip_pools": [
     {
       flag: "--description <text>",
@@ -50,4 +52,8 @@ export const routeFlags = {
       member: "is_default",
     },
   ],
+  "PATCH /v1/ip_pools/{name}/ips/{ip}": [],
+  "PATCH /v1/accounts/{account}": [],
+  "PATCH /v1/keys/{id}": [],
+  "PATCH /v1/shaping/{name}": [],
 } as const satisfies Record<string, readonly Flag[]>;

@@ -21,6 +21,8 @@ export interface Flag {
   collect?: (text: string, before?: string[]) => string[];
   /** The member's value of what was written. */
   read?: (text: string, cli: Cli) => unknown;
+  /** The same of a repeated option: of all its texts. */
+  readAll?: (texts: string[]) => unknown;
 }
 
 export interface Call {
@@ -121,9 +123,10 @@ function bodyOf(
   options: Record<string, unknown>,
 ): Record<string, unknown> {
   return Object.fromEntries(
-    flags.flatMap(({ member, option, read }): [string, unknown][] => {
+    flags.flatMap(({ member, option, read, readAll }): [string, unknown][] => {
       const value = options[option.attributeName()];
       if (value === undefined) return [];
+      if (readAll && Array.isArray(value)) return [[member, readAll(value as string[])]];
       return [[member, read && typeof value === "string" ? read(value, cli) : value]];
     }),
   );

@@ -1,4 +1,5 @@
-// Every endpoint, on one screen. A new one is an entry in resources/<noun>.ts, and nothing else.
+// The resources whose endpoints the API has. A new endpoint is an entry in resources/<noun>.ts, and nothing else; lists of the
+// endpoints are made of the routes: docs/sending-by-rest.md, GET /openapi.json.
 import type { RouteDeps } from "./deps.ts";
 import type { Route } from "./route.ts";
 import { attemptRoutes } from "./resources/attempts.ts";
@@ -44,46 +45,46 @@ import { webhookRoutes } from "./resources/webhooks.ts";
 
 export function allRoutes(deps: RouteDeps): Route[] {
   const routes = [
-    ...sendingRoutes(deps), // POST /v1/messages, batch, validate
-    ...messageRoutes(deps), // GET /v1/messages, {id}, POST {id}/cancel
-    ...attemptRoutes(deps), // GET /v1/messages/{id}/attempts
-    ...messageContentRoutes(deps), // GET /v1/messages/{id}/content
-    ...eventRoutes(deps), // GET /v1/events
-    ...webhookRoutes(deps), // POST GET /v1/webhooks, GET PATCH DELETE {id}, POST {id}/test, rotate_secret
-    ...webhookDeliveryRoutes(deps), // GET /v1/webhooks/{id}/deliveries, POST {id}/replay
-    ...domainRoutes(deps), // POST GET /v1/domains, GET PATCH DELETE {name}, POST {name}/verify, {name}/dkim/rotate; on the socket suspend, resume
-    ...ipPoolRoutes(deps), // POST GET /v1/ip_pools, GET PATCH DELETE {name}
-    ...ipRoutes(deps), // POST /v1/ip_pools/{name}/ips, PATCH DELETE {name}/ips/{ip}, GET /v1/ips
-    ...suppressionRoutes(deps), // POST GET /v1/suppressions, GET DELETE {email}
-    ...statsRoutes(deps), // GET /v1/stats, summary, timeseries, tags, domains, recipient_domains, providers, ips, ip_pools, bounces, webhooks
-    ...errorRoutes(), // GET /errors/{code}
-    ...healthRoutes(deps), // /healthz, /readyz; on the socket GET /v1/status
+    ...sendingRoutes(deps),
+    ...messageRoutes(deps),
+    ...attemptRoutes(deps),
+    ...messageContentRoutes(deps),
+    ...eventRoutes(deps),
+    ...webhookRoutes(deps),
+    ...webhookDeliveryRoutes(deps),
+    ...domainRoutes(deps),
+    ...ipPoolRoutes(deps),
+    ...ipRoutes(deps),
+    ...suppressionRoutes(deps),
+    ...statsRoutes(deps),
+    ...errorRoutes(),
+    ...healthRoutes(deps),
     // The operator's own, on the socket only:
-    ...doctorRoutes(deps), // POST /v1/doctor
-    ...activityRoutes(deps), // GET /v1/activity
-    ...metricsRoutes(deps), // GET /metrics; on metrics.listen too
-    ...accountRoutes(deps), // GET POST /v1/accounts, GET PATCH DELETE {account}, POST {account}/suspend, resume
-    ...ipAssignmentRoutes(deps), // GET POST /v1/ip_assignments, DELETE {ip}
-    ...blacklistRoutes(deps), // GET /v1/blacklists, POST check, GET POST zones, DELETE zones/{zone}, POST zones/{zone}/test
-    ...keyRoutes(deps), // GET POST /v1/keys, GET PATCH {id}, POST {id}/revoke, disable, enable, rotate
-    ...smtpCredentialRoutes(deps), // GET POST /v1/smtp_credentials, POST {id}/rotate, revoke
-    ...auditRoutes(deps), // GET /v1/audit
-    ...inboxRoutes(deps), // GET DELETE /v1/inbox
-    ...tailRoutes(deps), // GET /v1/events/tail
-    ...lockoutRoutes(deps), // GET /v1/lockouts, DELETE {ip}
-    ...logRoutes(deps), // GET /v1/logs
-    ...reloadRoutes(deps), // POST /v1/reload
-    ...backupRoutes(deps), // GET POST /v1/backups
-    ...certificateRoutes(deps), // GET /v1/certificates, POST renew, install
-    ...databaseRoutes(deps), // GET POST /v1/database/check
-    ...retentionRoutes(deps), // GET POST /v1/retention
-    ...maintenanceRoutes(deps), // GET POST DELETE /v1/maintenance
-    ...queueRoutes(deps), // GET /v1/queue, count, POST retry, hold, release, fail, delete
-    ...queuePauseRoutes(deps), // GET /v1/queue/pauses, POST /v1/queue/pause, resume
-    ...probeRoutes(deps), // POST /v1/probe
-    ...messageWaitRoutes(deps), // GET /v1/messages/{id}/waits
-    ...shapingRoutes(deps), // GET /v1/shaping, GET PATCH DELETE {name}
-    ...recipientRoutes(deps), // POST /v1/recipients/forget
+    ...doctorRoutes(deps),
+    ...activityRoutes(deps),
+    ...metricsRoutes(deps),
+    ...accountRoutes(deps),
+    ...ipAssignmentRoutes(deps),
+    ...blacklistRoutes(deps),
+    ...keyRoutes(deps),
+    ...smtpCredentialRoutes(deps),
+    ...auditRoutes(deps),
+    ...inboxRoutes(deps),
+    ...tailRoutes(deps),
+    ...lockoutRoutes(deps),
+    ...logRoutes(deps),
+    ...reloadRoutes(deps),
+    ...backupRoutes(deps),
+    ...certificateRoutes(deps),
+    ...databaseRoutes(deps),
+    ...retentionRoutes(deps),
+    ...maintenanceRoutes(deps),
+    ...queueRoutes(deps),
+    ...queuePauseRoutes(deps),
+    ...probeRoutes(deps),
+    ...messageWaitRoutes(deps),
+    ...shapingRoutes(deps),
+    ...recipientRoutes(deps),
   ];
   return [...routes, ...descriptionRoutes(deps, routes)]; // GET /openapi.json, /docs
 }

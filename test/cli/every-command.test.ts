@@ -29,6 +29,9 @@ const entries = (await programOf()).flatMap((noun): Entry[] => {
   });
 });
 const named = entries.map((entry): [string, Entry] => [entry.line, entry]);
+const withVerbs = (await programOf()).flatMap((noun): [string, Command][] =>
+  noun.commands.length === 0 ? [] : [[noun.name(), noun]],
+);
 
 /** Those that need no daemon, and the exit code that they come to in a world without configuration. */
 const local: Record<string, number> = {
@@ -376,4 +379,11 @@ describe.each(named)("svc %s", (line, entry) => {
         for (const row of json.out.split("\n").filter((text) => text !== ""))
           expect(typeof JSON.parse(row)).toBe("object");
     });
+});
+
+test.each(withVerbs)("svc help says of %s all its verbs, or that there are more", (_name, noun) => {
+  const about = noun.description();
+  const said = about.split(/[^a-z-]+/);
+  const missing = noun.commands.map((verb) => verb.name()).filter((verb) => !said.includes(verb));
+  expect(about.endsWith("…") ? [] : missing).toEqual([]);
 });

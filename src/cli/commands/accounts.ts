@@ -1,10 +1,10 @@
 // `svc accounts`: several senders on one server, each with keys, domains, suppressions and limits of its own.
 import type { Command } from "commander";
-import { segment, type Cli } from "../cli.ts";
+import type { Cli } from "../cli.ts";
 import type { Answer } from "../client.ts";
-import { addAccountLimitOptions, limitsOf, ratesText, shownLimits, type LimitFlags } from "../limits.ts";
-import { withExample } from "../help-example.ts";
+import { accountLimitFlags, ratesText, shownLimits } from "../limits.ts";
 import { field } from "../output.ts";
+import { routeFlags } from "../route-flags.ts";
 import { addVerbs, showDeleted, showStatus, type Verb } from "../verbs.ts";
 
 export const verbs: readonly Verb[] = [
@@ -57,22 +57,19 @@ export const verbs: readonly Verb[] = [
       `Delete the account ${account} with its keys, domains, webhooks and suppressions?`,
     show: showDeleted,
   },
+  {
+    name: "set",
+    about: "change an account's limits",
+    example: "accounts set newsletter --quota 50000 --rate messages-write=500/500",
+    route: "PATCH /v1/accounts/{account}",
+    flags: [...accountLimitFlags, ...routeFlags["PATCH /v1/accounts/{account}"]],
+    show: showAccount,
+  },
 ];
 
 export function register(accounts: Command, cli: Cli): void {
   addVerbs(accounts, cli, verbs);
-  withExample(
-    addAccountLimitOptions(accounts.command("set <account>").description("change an account's limits")),
-    "accounts set newsletter --quota 50000 --rate messages-write=500/500",
-  ).action(async (account: string, flags: LimitFlags) => {
-    const body = limitsOf("account", flags, ["--rate", "--quota", "--limit"]);
-    const answer = await cli.client.call("PATCH", pathOf(account), { body });
-    if (cli.out.json) cli.out.body(answer.text);
-    else showAccount(cli, answer);
-  });
 }
-
-const pathOf = (account: string): string => `/v1/accounts/${segment(account)}`;
 
 function showAccount(cli: Cli, answer: Answer): void {
   cli.out.fields(shownLimits(answer.json));

@@ -1,14 +1,15 @@
 // `svc keys`: API keys. A value is shown once, alone on stdout, so that it can be piped.
 import type { Command } from "commander";
 import { keyScopes } from "../../model/api-key.ts";
-import { listed, segment, type Cli } from "../cli.ts";
+import { listed, type Cli } from "../cli.ts";
 import type { Answer } from "../client.ts";
 import { usage } from "../fault.ts";
 import { withExample } from "../help-example.ts";
-import { addLimitOptions, limitsOf, shownLimits, type LimitFlags } from "../limits.ts";
+import { limitFlags, shownLimits } from "../limits.ts";
 import { addListOptions, printList, type ListFlags } from "../lists.ts";
 import { field, type Row } from "../output.ts";
 import { moment, spanMs } from "../times.ts";
+import { routeFlags } from "../route-flags.ts";
 import { addVerbs, showStatus, type Verb } from "../verbs.ts";
 
 const made: readonly Verb[] = [
@@ -72,6 +73,24 @@ const others: readonly Verb[] = [
     route: "POST /v1/keys/{id}/enable",
     show: showStatus,
   },
+  {
+    name: "set",
+    about: "change a key's name, limits and networks; applies from the next request",
+    route: "PATCH /v1/keys/{id}",
+    flags: [
+      ...limitFlags("key"),
+      {
+        flag: "--allow-ip <network>",
+        about: "accept it from these networks only; any: from everywhere",
+        member: "allow_ips",
+        collect: listed,
+        readAll: (networks) => (networks.join() === "any" ? [] : networks),
+      },
+      { flag: "--name <name>", about: "what it is for", member: "name" },
+      ...routeFlags["PATCH /v1/keys/{id}"],
+    ],
+    show: showKey,
+  },
 ];
 
 export const verbs: readonly Verb[] = [...made, ...others];
@@ -96,23 +115,6 @@ export function register(keys: Command, cli: Cli): void {
     });
   });
   addVerbs(keys, cli, others);
-  addLimitOptions(
-    keys
-      .command("set <id>")
-      .description("change a key's name, limits and networks; applies from the next request"),
-  )
-    .option("--allow-ip <network>", "accept it from these networks only; any: from everywhere", listed)
-    .option("--name <name>", "what it is for")
-    .action(async (id: string, flags: LimitFlags & { allowIp?: string[]; name?: string }) => {
-      const { allowIp, name } = flags;
-      const body = limitsOf("key", flags, ["--rate", "--quota", "--allow-ip", "--name"], {
-        ...(name === undefined ? {} : { name }),
-        ...(allowIp ? { allow_ips: allowIp.join() === "any" ? [] : allowIp } : {}),
-      });
-      const answer = await cli.client.call("PATCH", `/v1/keys/${segment(id)}`, { body });
-      if (cli.out.json) cli.out.body(answer.text);
-      else showKey(cli, answer);
-    });
 }
 
 function showNewKey(cli: Cli, answer: Answer): void {

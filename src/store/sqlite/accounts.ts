@@ -4,28 +4,17 @@
 import type { Database, Statement } from "better-sqlite3";
 import { and, asc, eq, getTableColumns, ne, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/better-sqlite3";
-import type { Account, AccountChange, GuardBaseline } from "../../model/account.ts";
-import type { AccountLimits, LimitsChange, Rates } from "../../model/limits.ts";
+import type { Account, AccountChange } from "../../model/account.ts";
+import type { LimitsChange, Rates } from "../../model/limits.ts";
 import { everyone, nothing } from "../changes.ts";
 import { createdAfter, pageByCreation, type Created } from "../cursor.ts";
 import type { AccountStore } from "../interface/accounts.ts";
 import { createPoolsAssigned } from "./ip-assignments.ts";
 import type { Tally } from "../batch-counters.ts";
-import { selected } from "./columns.ts";
+import { assigned, cellsOf, recordOf, selected } from "./columns.ts";
 import { noun, type Writing } from "./noun.ts";
 import { discardPiece, inPieces } from "../pieces.ts";
 import { accounts as table } from "./schema/accounts.ts";
-
-/** A row as SQLite gives it: truth values are numbers, structures are JSON. */
-export type Flat<T> = {
-  [K in keyof T]: T[K] extends boolean
-    ? number
-    : T[K] extends string[] | Rates | AccountLimits
-      ? string
-      : T[K] extends GuardBaseline | null
-        ? string | null
-        : T[K];
-};
 
 /** The rates after a change. */
 export const changedRates = (rates: Rates, change: LimitsChange["rates"] = {}): Rates =>
@@ -39,18 +28,17 @@ function changed<T>(before: Record<string, T>, change: Record<string, T | null>)
 }
 
 const { suppressionsAdded: _added, ...accountColumns } = getTableColumns(table);
+const { key: _key, id: _id, name: _name, createdAt: _created, ...changeable } = accountColumns;
 
 export function createAccountWrites(db: Database, tally: Pick<Tally, "accounts">) {
   const assignPools = createPoolsAssigned(db);
   const insert = db.prepare(
     "INSERT INTO accounts (id, name, status, created_at) VALUES (@id, @name, 'active', @createdAt) ON CONFLICT (name) DO NOTHING",
   );
-  const find: Statement<[string], Flat<Account>> = db.prepare(
+  const find: Statement<[string], Account> = db.prepare(
     `SELECT ${selected(accountColumns)} FROM accounts WHERE id = ? AND status <> 'deleted'`,
   );
-  const update = db.prepare(
-    "UPDATE accounts SET status = @status, rates = @rates, daily_quota = @dailyQuota, limits = @limits WHERE key = @key",
-  );
+  const update = db.prepare(`UPDATE accounts SET ${assigned(changeable)} WHERE key = @key`);
   const bury = db.prepare("UPDATE accounts SET status = 'deleted', name = 'deleted ' || id WHERE key = ?");
   const revoke = ["api_keys", "smtp_credentials"].map((table) =>
     db.prepare(
@@ -69,14 +57,7 @@ export function createAccountWrites(db: Database, tally: Pick<Tally, "accounts">
   );
   const accountOf = (id: string): Account | null => {
     const row = find.get(id);
-    if (!row) return null;
-    const { rates, limits, guarded } = row;
-    return {
-      ...row,
-      rates: JSON.parse(rates),
-      limits: JSON.parse(limits),
-      guarded: guarded === null ? null : JSON.parse(guarded),
-    };
+    return row ? recordOf(accountColumns, row) : null;
   };
 
   return {
@@ -86,14 +67,14 @@ export function createAccountWrites(db: Database, tally: Pick<Tally, "accounts">
       assignPools(account.createdAt);
       return accountOf(account.id);
     },
-    changeAccount(arg: { id: string; change: AccountChange }): Account | null {
-      const account = accountOf(arg.id);
-      if (!account) return null;
-      const { key, status, dailyQuota } = { ...account, ...arg.change };
-      const rates = changedRates(account.rates, arg.change.rates);
-      const limits = changed(account.limits, arg.change.limits ?? {});
-      update.run({ key, status, dailyQuota, rates: JSON.stringify(rates), limits: JSON.stringify(limits) });
-      return { ...account, status, dailyQuota, rates, limits };
+    changeAccount({ id, change }: { id: string; change: AccountChange }): Account | null {
+      const before = accountOf(id);
+      if (!before) return null;
+      const rates = changedRates(before.rates, change.rates);
+      const limits = changed(before.limits, change.limits ?? {});
+      const account = { ...before, ...change, rates, limits };
+      update.run(cellsOf(accountColumns, account));
+      return account;
     },
     /** The keys of its endpoints, whose deliveries are still there; null: there is no such account that is suspended. */
     deleteAccount({ id, at }: { id: string; at: number }): { key: number; endpoints: number[] } | null {

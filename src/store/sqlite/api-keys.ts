@@ -6,8 +6,8 @@ import type { ApiKey, ApiKeyChange, KeyStatus } from "../../model/api-key.ts";
 import { everyone } from "../changes.ts";
 import { createdAfter, pageByCreation, type Created } from "../cursor.ts";
 import type { ApiKeyStore } from "../interface/api-keys.ts";
-import { changedRates, type Flat } from "./accounts.ts";
-import { inserted, selected } from "./columns.ts";
+import { changedRates } from "./accounts.ts";
+import { assigned, cellsOf, inserted, recordOf, selected } from "./columns.ts";
 import { none, noun } from "./noun.ts";
 import { apiKeys as table } from "./schema/accounts.ts";
 import { withoutHash } from "./without-hash.ts";
@@ -16,7 +16,9 @@ const { placeholder } = sql;
 
 type NewKeyRow = Omit<ApiKey, "key" | "lastUsedAt" | "revokedAt">;
 
+const columns = withoutHash(table);
 const { key: _key, lastUsedAt: _used, revokedAt: _revoked, ...written } = getTableColumns(table);
+const { id: _id, accountKey: _account, hash: _hash, ...changeable } = written;
 
 function createKeyWrites(db: Database) {
   const insertKey = db.prepare(`INSERT INTO api_keys ${inserted(written)}`);
@@ -24,12 +26,10 @@ function createKeyWrites(db: Database) {
     `UPDATE api_keys SET status = @status, revoked_at = iif(@status = 'revoked', @at, NULL)
      WHERE id = @id AND account_key = @accountKey AND status <> 'revoked'`,
   );
-  const findKey: Statement<[string, number], Flat<ApiKey>> = db.prepare(
-    `SELECT ${selected(withoutHash(table))} FROM api_keys WHERE id = ? AND account_key = ?`,
+  const findKey: Statement<[string, number], ApiKey> = db.prepare(
+    `SELECT ${selected(columns)} FROM api_keys WHERE id = ? AND account_key = ?`,
   );
-  const changeKey = db.prepare(
-    "UPDATE api_keys SET name = @name, allow_ips = @allowIps, rates = @rates, daily_quota = @dailyQuota WHERE key = @key",
-  );
+  const changeKey = db.prepare(`UPDATE api_keys SET ${assigned(changeable)} WHERE key = @key`);
   const keyUsed = db.prepare(
     "UPDATE api_keys SET last_used_at = max(coalesce(last_used_at, 0), ?) WHERE key = ?",
   );
@@ -39,16 +39,12 @@ function createKeyWrites(db: Database) {
 
   const keyOf = (accountKey: number, id: string): ApiKey | null => {
     const row = findKey.get(id, accountKey);
-    if (!row) return null;
-    const { test, allowIps, rates } = row;
-    return { ...row, test: test === 1, allowIps: JSON.parse(allowIps), rates: JSON.parse(rates) };
+    return row ? recordOf(columns, row) : null;
   };
 
   return {
     createApiKey(key: NewKeyRow, blobs: readonly Buffer[]): number {
-      const test = key.test ? 1 : 0;
-      const texts = { allowIps: JSON.stringify(key.allowIps), rates: JSON.stringify(key.rates) };
-      return Number(insertKey.run({ ...key, ...texts, test, hash: blobs[0] }).lastInsertRowid);
+      return Number(insertKey.run({ ...cellsOf(columns, key), hash: blobs[0] }).lastInsertRowid);
     },
     /** The key as it is then: one that is revoked stays so. */
     setApiKeyStatus(arg: { accountKey: number; id: string; status: KeyStatus; at: number }): ApiKey | null {
@@ -57,18 +53,11 @@ function createKeyWrites(db: Database) {
     },
     changeApiKey(arg: { accountKey: number; id: string; change: ApiKeyChange }): ApiKey | null {
       const { accountKey, id, change } = arg;
-      const key = keyOf(accountKey, id);
-      if (!key) return null;
-      const { name, allowIps, dailyQuota } = { ...key, ...change };
-      const rates = changedRates(key.rates, change.rates);
-      changeKey.run({
-        key: key.key,
-        name,
-        dailyQuota,
-        allowIps: JSON.stringify(allowIps),
-        rates: JSON.stringify(rates),
-      });
-      return { ...key, name, allowIps, rates, dailyQuota };
+      const before = keyOf(accountKey, id);
+      if (!before) return null;
+      const key = { ...before, ...change, rates: changedRates(before.rates, change.rates) };
+      changeKey.run(cellsOf(columns, key));
+      return key;
     },
     noteUse(use: { apiKeys: number[]; smtpCredentials: number[]; at: number }): void {
       for (const key of use.apiKeys) keyUsed.run(use.at, key);
@@ -80,18 +69,18 @@ function createKeyWrites(db: Database) {
 function createKeyLookups(client: Database) {
   const db = drizzle({ client });
   const keyByHash = db
-    .select(withoutHash(table))
+    .select(columns)
     .from(table)
     .where(eq(table.hash, placeholder("hash")))
     .prepare();
   const keyById = db
-    .select(withoutHash(table))
+    .select(columns)
     .from(table)
     .where(and(eq(table.id, placeholder("id")), eq(table.accountKey, placeholder("accountKey"))))
     .prepare();
   const isAfter = sql`(${table.createdAt}, ${table.key}) > (${placeholder("createdAt")}, ${placeholder("key")})`;
   const keysOf = db
-    .select(withoutHash(table))
+    .select(columns)
     .from(table)
     .where(and(eq(table.accountKey, placeholder("accountKey")), isAfter))
     .orderBy(asc(table.createdAt), asc(table.key))

@@ -41,12 +41,14 @@ export function only(columns: Columns, cells: Cells): Columns {
   return Object.fromEntries(Object.entries(columns).filter(([name]) => name in cells));
 }
 
-/** A row as `selected` reads it, as a record: SQLite has no booleans. */
+/** A row as `selected` reads it, as a record: to SQLite a boolean is a number, and a structure is its JSON. */
 export function recordOf<Row extends object>(columns: Columns, row: Row): Row {
-  const booleans = Object.entries(row).flatMap(([name, value]: [string, unknown]) =>
-    columns[name]?.dataType === "boolean" && value !== null ? [[name, value !== 0]] : [],
-  );
-  return { ...row, ...Object.fromEntries(booleans) };
+  const read = Object.entries(row).flatMap(([name, value]: [string, unknown]) => {
+    const column = columns[name];
+    const differs = column?.dataType === "boolean" || column?.dataType === "json";
+    return differs && value !== null ? [[name, column.mapFromDriverValue(value)]] : [];
+  });
+  return { ...row, ...Object.fromEntries(read) };
 }
 
 /** What a row has of these columns before anything is said of it. */

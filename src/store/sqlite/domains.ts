@@ -6,7 +6,7 @@ import { and, asc, count, eq, getTableColumns, isNull, lt, lte, ne, or, sql } fr
 import { drizzle } from "drizzle-orm/better-sqlite3";
 import type { SenderDomain } from "../../model/domain.ts";
 import type { DomainStore } from "../interface/domains.ts";
-import { assigned, inserted } from "./columns.ts";
+import { assigned, cellsOf, inserted } from "./columns.ts";
 import { mostOf, within, type LimitExceeded } from "../limit.ts";
 import { noun } from "./noun.ts";
 import { domains as table } from "./schema/accounts.ts";
@@ -48,29 +48,17 @@ export function createDomainWrites(db: Database) {
     }: Omit<SenderDomain, "key"> & { most?: number }): number | null | LimitExceeded {
       const has = countOf.get(domain.accountKey)?.n ?? 0;
       if (has >= most && !find.get(domain.accountKey, domain.name)) return { over: has };
-      const { changes, lastInsertRowid } = insert.run(rowOf(domain));
+      const { changes, lastInsertRowid } = insert.run(cellsOf(written, domain));
       return changes > 0 ? Number(lastInsertRowid) : null;
     },
     saveDomain(domain: SenderDomain): boolean {
-      if (save.run(rowOf(domain)).changes === 0) return false;
+      if (save.run(cellsOf(written, domain)).changes === 0) return false;
       noteTrackingName(domain);
       return true;
     },
     deleteDomain(arg: { accountKey: number; name: string }): boolean {
       return remove.run(arg.accountKey, arg.name).changes > 0;
     },
-  };
-}
-
-function rowOf<T extends Omit<SenderDomain, "key">>(domain: T) {
-  return {
-    ...domain,
-    records: JSON.stringify(domain.records),
-    dkimKeys: JSON.stringify(domain.dkimKeys),
-    trackingEnabled: domain.trackingEnabled ? 1 : 0,
-    trackOpens: domain.trackOpens ? 1 : 0,
-    trackClicks: domain.trackClicks ? 1 : 0,
-    allowSubdomains: domain.allowSubdomains ? 1 : 0,
   };
 }
 

@@ -4,8 +4,7 @@ import { and, asc, eq, getTableColumns, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/better-sqlite3";
 import type { SmtpCredential } from "../../model/smtp-credential.ts";
 import type { SmtpCredentialStore } from "../interface/smtp-credentials.ts";
-import type { Flat } from "./accounts.ts";
-import { inserted, selected } from "./columns.ts";
+import { cellsOf, inserted, recordOf, selected } from "./columns.ts";
 import { none, noun } from "./noun.ts";
 import { smtpCredentials as table } from "./schema/accounts.ts";
 import { withoutHash } from "./without-hash.ts";
@@ -14,11 +13,12 @@ const { placeholder } = sql;
 
 type NewCredentialRow = Omit<SmtpCredential, "key" | "lastUsedAt" | "revokedAt">;
 
+const columns = withoutHash(table);
 const { key: _key, lastUsedAt: _used, revokedAt: _revoked, ...written } = getTableColumns(table);
 
 function createCredentialWrites(db: Database) {
-  const findCredential: Statement<[string, number], Flat<SmtpCredential>> = db.prepare(
-    `SELECT ${selected(withoutHash(table))} FROM smtp_credentials WHERE id = ? AND account_key = ?`,
+  const findCredential: Statement<[string, number], SmtpCredential> = db.prepare(
+    `SELECT ${selected(columns)} FROM smtp_credentials WHERE id = ? AND account_key = ?`,
   );
   const insertCredential = db.prepare(`INSERT INTO smtp_credentials ${inserted(written)}`);
   const revokeCredential = db.prepare(
@@ -27,12 +27,12 @@ function createCredentialWrites(db: Database) {
 
   const credentialOf = (accountKey: number, id: string): SmtpCredential | null => {
     const row = findCredential.get(id, accountKey);
-    return row ? { ...row, test: row.test === 1 } : null;
+    return row ? recordOf(columns, row) : null;
   };
 
   return {
     createSmtpCredential(credential: NewCredentialRow, blobs: readonly Buffer[]): number {
-      const row = { ...credential, test: credential.test ? 1 : 0, hash: blobs[0] };
+      const row = { ...cellsOf(columns, credential), hash: blobs[0] };
       return Number(insertCredential.run(row).lastInsertRowid);
     },
     rotateSmtpCredential(
@@ -40,18 +40,11 @@ function createCredentialWrites(db: Database) {
       blobs: readonly Buffer[],
     ): SmtpCredential | null {
       const { accountKey, id, fresh, at } = arg;
-      const old = findCredential.get(id, accountKey);
+      const old = credentialOf(accountKey, id);
       if (old?.status === "active") {
         const { name, test } = old;
-        insertCredential.run({
-          ...fresh,
-          accountKey,
-          name,
-          test,
-          hash: blobs[0],
-          status: "active",
-          createdAt: at,
-        });
+        const row = { ...fresh, accountKey, name, test, status: "active", createdAt: at };
+        insertCredential.run({ ...cellsOf(columns, row), hash: blobs[0] });
         revokeCredential.run({ accountKey, id, at });
         return credentialOf(accountKey, fresh.id);
       }
@@ -67,7 +60,7 @@ function createCredentialWrites(db: Database) {
 function createCredentialLookups(client: Database) {
   const db = drizzle({ client });
   const credentialByHash = db
-    .select(withoutHash(table))
+    .select(columns)
     .from(table)
     .where(
       and(
@@ -78,7 +71,7 @@ function createCredentialLookups(client: Database) {
     )
     .prepare();
   const credentialsOf = db
-    .select(withoutHash(table))
+    .select(columns)
     .from(table)
     .where(eq(table.accountKey, placeholder("accountKey")))
     .orderBy(asc(table.createdAt), asc(table.key))
