@@ -331,6 +331,8 @@ test("with port 80 taken it starts, orders nothing, tells the operator once, and
   expect(tls.troubles()).toMatchObject([{ name: host, isHost: true, error: said, until: null }]);
   expect(await tls.list()).toMatchObject([{ name: host, error: said }]);
   expect(await tls.renew(null)).toEqual({ reason: "refused", text: said });
+  // A sentence is made of it, which begins with a capital: no name of an option may stand first.
+  expect((await tls.renew(null))?.text).toMatch(/^the ACME server's checks cannot be answered: tls\.acme/);
   for (let n = 0; n < 3; n++) await look();
   expect(troubles).toMatchObject([{ name: host, error: said, nextAt: expect.any(Number) }]);
   expect(requests).toBe(0);

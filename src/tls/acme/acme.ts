@@ -104,7 +104,10 @@ export async function openAcme(deps: AcmeDeps): Promise<Acme> {
     async renew(name) {
       await challenges.open();
       if (canAnswer()) return issuer.renew(name);
-      return { reason: "refused", text: closedProblem() ?? "" };
+      return {
+        reason: "refused",
+        text: `the ACME server's checks cannot be answered: ${closedProblem() ?? ""}`,
+      };
     },
     async start() {
       await challenges.start();
