@@ -107,6 +107,13 @@ test("the table of options lists every option, in the order of the code, and no 
   expect(firstCells(section(docsPage("configuration"), "Options"))).toEqual(optionPaths);
 });
 
+test("what the README says is not there yet is what the configuration refuses as such", () => {
+  const named = [...section(readme.text, "Not there yet").matchAll(/`([a-z_.]+)[:`]/g)].map(
+    (found) => found[1],
+  );
+  expect(named.filter((name) => name !== "svc.yaml")).toEqual(notYet);
+});
+
 test("keys of coming versions are named nowhere among the options", () => {
   for (const key of notYet) expect(section(docsPage("configuration"), "Options")).not.toContain(`\`${key}`);
 });

@@ -196,7 +196,8 @@ test("one address that floods the log does not hide the others, however many lin
   const written = (await read(71)).split("\n").slice(0, -1);
   const from = (ip: string) => written.filter((line) => line.includes(`"ip":"${ip}"`)).length;
   expect([from("192.0.2.66"), from("192.0.2.0"), from("192.0.2.49")]).toEqual([20, 1, 1]);
-  expect(written.at(-1)).toContain('"lines":4980,"text":"SMTP login refused"');
+  // What was on its way to the disk at the flush may stand behind it.
+  expect(written.filter((line) => line.includes('"lines":4980,"text":"SMTP login refused"'))).toHaveLength(1);
 });
 
 test("the addresses of one IPv6 /64 flood the log as one", async () => {

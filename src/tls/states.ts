@@ -58,8 +58,10 @@ export async function listStates(deps: StatesDeps): Promise<CertificateState[]> 
   const others = new Set([...known.keys(), ...ordered.keys()]);
   others.delete(hostname);
   const own = stateOf(hostname, true, host, ordered.get(hostname));
+  // Where another address is open, orders go on, and have faults of their own.
+  const errors = [deps.closedProblem(), own.error ?? deps.fileProblem()].filter((error) => error !== null);
   return [
-    { ...own, error: deps.closedProblem() ?? own.error ?? deps.fileProblem() },
+    { ...own, error: errors.length === 0 ? null : errors.join("; ") },
     ...[...others].toSorted().map((name) => stateOf(name, false, known.get(name), ordered.get(name))),
   ];
 }

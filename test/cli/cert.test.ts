@@ -55,16 +55,18 @@ test("the certificates are listed, and one is shown with all of its facts", asyn
 });
 
 test("a renewal is waited for; one that fails is exit 1, with the reason and when it is tried again", async () => {
-  for (const [last_error, code] of [
-    [null, 0],
-    ["connection: refused", 1],
+  const closed = "tls.acme.http_listen: 0.0.0.0:80 is in use by another program";
+  for (const [last_error, serial, code] of [
+    [null, "0b", 0],
+    [closed, "0b", 0], // it came by another address
+    ["connection: refused", certificate.serial, 1],
   ] as const) {
     let looks = 0;
     const { socket, seen } = await fakeDaemon({
       "POST /v1/certificates/renew": { status: 202, json: { data: [{ ...certificate, renewing: true }] } },
       "GET /v1/certificates": () => {
         looks += 1;
-        return { json: { data: [{ ...certificate, renewing: looks < 3, serial: "0b", last_error }] } };
+        return { json: { data: [{ ...certificate, renewing: looks < 3, serial, last_error }] } };
       },
     });
     const ran = await svc(["cert", "renew", "--json"], { socket, clock: atOnce });

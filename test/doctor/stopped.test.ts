@@ -52,6 +52,19 @@ test("a taken port of the ACME server's checks stops no start, but certificates"
   });
 });
 
+test("beside ports that this user may not open, one of the ACME server's checks still stops no start", async () => {
+  const port = await takenPort();
+  const taken = await closedPorts([{ name: "acme", listen: { host: "127.0.0.1", port } }]);
+  const closed = [
+    { ...http(443), kind: "forbidden" as const, why: "this user may not open the port" },
+    ...taken,
+  ];
+  expect(await run("ports", { closedListeners: () => Promise.resolve(closed) })).toMatchObject({
+    status: "fail",
+    why: expect.stringContaining("certificates are not ordered"),
+  });
+});
+
 test("an address that the machine does not have is the configuration's fault", async () => {
   const closed = await closedPorts([http(0, "192.0.2.1")]);
   expect(closed).toMatchObject([{ kind: "failed", why: "this machine does not have the address" }]);

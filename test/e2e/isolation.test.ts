@@ -101,8 +101,10 @@ test("a receiver that says 421 is asked less and less, and only it", async () =>
     return Math.round((1000 * (attempts - before.attempts)) / (at - before.at));
   });
   console.info(JSON.stringify({ besideMs: Math.round(beside), perSecond }));
-  // From 100 a second: halved at once, and again after five seconds of refusals.
-  expect(perSecond.at(-1)).toBeLessThan(45);
+  // From 100 a second: halved at once, and again after five seconds of refusals. Over two seconds, since attempts that a busy
+  // machine held up come in a bunch.
+  const atLast = perSecond.slice(-4);
+  expect(atLast.reduce((sum, one) => sum + one, 0) / atLast.length).toBeLessThan(45);
 });
 
 test("a client that never comes to the end of its header is answered 408 after ten seconds", async () => {

@@ -4,7 +4,7 @@ import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { eventually, freePort } from "../support/appliance.ts";
+import { eventually, freeAddress, freePort } from "../support/appliance.ts";
 import { createAuthority, tlsaOf, type Authority, type Identity } from "../support/certificates.ts";
 import { policyText, startPolicyHost, type PolicyHost } from "../support/policy-host.ts";
 import { startWorld, type World } from "../support/world.ts";
@@ -32,8 +32,9 @@ beforeAll(async () => {
   });
   if (mayNotListen) return;
   const { key, cert } = await authority.issue(["mta-sts.sts.test"]);
-  policyHost = await startPolicyHost({ key, cert, address: "127.0.0.43", port: 443 });
-  world.dns.set("mta-sts.sts.test", "A", ["127.0.0.43"]);
+  const address = freeAddress();
+  policyHost = await startPolicyHost({ key, cert, address, port: 443 });
+  world.dns.set("mta-sts.sts.test", "A", [address]);
 });
 afterAll(async () => {
   await world?.stop();

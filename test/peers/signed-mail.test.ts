@@ -24,7 +24,7 @@ describe.skipIf(missing !== null)("behind Postfix", () => {
     const address = "127.0.0.151";
     const [port = 0] = await freePorts(1, address);
     dns = await startDnsServer({ "one.test": { MX: ["10 mx.one.test"] }, "mx.one.test": { A: [address] } });
-    port53 = await serveOnPort53(dns.port, "127.0.0.152");
+    port53 = await serveOnPort53(dns.port);
     postfix = await startPostfix({ address, port, domain: "one.test", hostname: "mx.one.test" });
     const outbound = { port, allow_networks: ["127.0.0.0/8"], retry: ["1s"] };
     svc = await startAppliance({ config: { dns: { servers: [dns.server] }, outbound } });

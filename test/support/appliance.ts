@@ -91,6 +91,9 @@ export async function freePort(): Promise<number> {
   return port;
 }
 
+/** A loopback address, one of sixteen million by chance, where a protocol says which port it is. */
+export const freeAddress = (): string => `127.${1 + randomInt(254)}.${randomInt(256)}.${1 + randomInt(254)}`;
+
 /** A socket in Linux's abstract namespace is one machine's alone, and goes with the process, however that ends. */
 async function reserve(port: number): Promise<boolean> {
   const lock = createServer();

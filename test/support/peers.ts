@@ -16,7 +16,7 @@ import { connect, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { once } from "node:events";
-import { eventually, freePort } from "./appliance.ts";
+import { eventually, freeAddress, freePort } from "./appliance.ts";
 import { removeFolder } from "./folders.ts";
 
 /** Where .ci/peers.sh puts what is not installed as a package. */
@@ -443,11 +443,9 @@ export async function startSplitResolver(
   };
 }
 
-/** The test's DNS at port 53 of a loopback address, for programs that ask no other port. */
-export async function serveOnPort53(
-  dnsPort: number,
-  address: string,
-): Promise<{ address: string; stop(): Promise<void> }> {
+/** The test's DNS at port 53 of a loopback address of its own, for programs that ask no other port. */
+export async function serveOnPort53(dnsPort: number): Promise<{ address: string; stop(): Promise<void> }> {
+  const address = freeAddress();
   const udp = createSocket("udp4");
   udp.on("message", (question, from) => {
     const upstream = createSocket("udp4");

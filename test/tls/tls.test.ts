@@ -308,6 +308,23 @@ test("with an ACME server no certificate is installed by hand", async () => {
   await expect(tls.install(one?.chain ?? "", one?.key ?? "")).rejects.toThrow(/tls\.mode is acme/);
 });
 
+test("where one address of port 80 is taken, what became of the orders at another is shown beside it", async () => {
+  const other = createServer().listen(0, "127.0.0.1");
+  await once(other, "listening");
+  onTestFinished(() => void other.close());
+  const { port } = other.address() as AddressInfo;
+  const listen = [port, 0].map((at) => ({ host: "127.0.0.1", port: at }));
+  const acme = { mode: "acme", cert: null, key: null } as const;
+  const https: Https = () => Promise.reject(new Error("no such server"));
+  const { tls, look } = await open(acme, newFolder(), https, listen);
+  onTestFinished(() => tls.stop());
+  await tls.start();
+  await look();
+  await expect
+    .poll(async () => (await tls.list())[0]?.error)
+    .toMatch(/^tls\.acme\.http_listen: .* is in use by another program.*; .*no such server/);
+});
+
 test("with port 80 taken it starts, orders nothing, tells the operator once, and orders once the port is free", async () => {
   const other = createServer().listen(0, "127.0.0.1");
   await once(other, "listening");

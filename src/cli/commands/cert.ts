@@ -63,15 +63,15 @@ async function renew(cli: Cli, name: string | null): Promise<void> {
     await new Promise<void>((done) => void cli.io.clock.after(pollMs, done));
     row = rowIn(await cli.client.call("GET", "/v1/certificates"), name);
   }
+  // An error may remain beside a new one: an address of tls.acme.http_listen that is taken.
+  if (row["serial"] !== before) return showOne(cli, row);
   if (row["last_error"] !== null)
     throw new CliFault(1, `no new certificate for ${cell(row["name"])}: ${cell(row["last_error"])}`, [
       `The one before is served on. It is tried again at ${cell(row["next_attempt_at"])}; see also: ${cli.program} doctor --only certificate`,
     ]);
-  if (row["serial"] === before)
-    throw new CliFault(1, "the service was stopped before the order had ended", [
-      `It is ordered again when it is due; to order it now: ${cli.program} cert renew ${cell(row["name"])}`,
-    ]);
-  showOne(cli, row);
+  throw new CliFault(1, "the service was stopped before the order had ended", [
+    `It is ordered again when it is due; to order it now: ${cli.program} cert renew ${cell(row["name"])}`,
+  ]);
 }
 
 async function install(cli: Cli, flags: { cert: string; key: string }): Promise<void> {

@@ -53,12 +53,13 @@ export const serviceChecks: readonly Check[] = [
     async run({ closedListeners, listeners, running }) {
       const closed = await closedListeners();
       // The service, which runs, may not; who asks of a stopped one may be another user.
-      const [first] = closed.filter(({ kind }) => running || kind !== "forbidden");
+      const faults = closed.filter(({ kind }) => running || kind !== "forbidden");
+      const [first] = faults;
       const shown = listed(closed.map(({ name, listen, why }) => `${name} on ${listenText(listen)}: ${why}`));
       if (first !== undefined)
         return fail(
           shown,
-          closed.every(({ name }) => name === "acme")
+          faults.every(({ name }) => name === "acme")
             ? "certificates are not ordered, and not renewed, until it is open; it is tried again each minute"
             : "the service does not start",
           mendOfClosed(first),
