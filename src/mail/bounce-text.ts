@@ -50,6 +50,9 @@ const textSays =
 const late =
   /this is a warning message only|you do not need to resend|(?:no action is required|not need to).{0,80}|has not yet been delivered|delivery attempts will continue|will (?:be retried|keep trying|continue to (?:be )?tr)|delayed \d+ hours|message delayed/i;
 const lateSubject = /\b(?:warning|delayed?)\b|\(delay\)/i;
+/** A warning of that is of no delay: nobody is tried again who does not exist. */
+const unknownRecipient =
+  /(?:unknown|invalid|no such) (?:user|recipient|address|mailbox)|(?:user|recipient|address|mailbox) (?:unknown|not found)/i;
 const finalToo = /permanent(?:ly)? (?:error|fail)|given up|failed permanently|will not be retried/i;
 
 /** The mail arrived or is held for a decision: not a failure (yet), whatever the other words are. */
@@ -136,7 +139,8 @@ export function readProseBounce(
   }
   // A permanent reply is final, whatever is said of other recipients (RFC 5321 §4.2.1).
   const final = isFinal(text);
-  if ((late.test(text) || lateSubject.test(subject)) && !final) return delayWarning;
+  const isLate = late.test(text) || (lateSubject.test(subject) && !unknownRecipient.test(subject));
+  if (isLate && !final) return delayWarning;
   return failuresIn(text, listed, new Set(addressedTo(root)));
 }
 

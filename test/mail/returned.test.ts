@@ -243,6 +243,14 @@ test.each([
 });
 
 test.each([
+  ["Warning: ann@far.test - User unknown!", "bounce"],
+  ["Warning: delivery of your message is late", "nothing"],
+])("a daemon's mail with the subject %s is a %s", (subject, kind) => {
+  const text = "ann@far.test - no such user here.\n\nThere is no user by that name at this server.";
+  expect(read(daemon(subject, text)).kind).toBe(kind);
+});
+
+test.each([
   [{}, "abuse", "abuse"],
   [{ type: "Fraud" }, "fraud", "fraud"],
   [{ type: "opt-out" }, "opt_out", "opt-out"],
