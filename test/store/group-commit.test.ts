@@ -10,6 +10,7 @@ import { createBatchRunner } from "../../src/store/sqlite/engine/batch.ts";
 import type { Batch, Call } from "../../src/store/sqlite/engine/batch.ts";
 import { createGroupCommit } from "../../src/store/sqlite/engine/group-commit.ts";
 import type { GroupCommit } from "../../src/store/sqlite/engine/group-commit.ts";
+import { checkpointAtBytes } from "../../src/store/sqlite/engine/wal.ts";
 import { migrate } from "../../src/store/sqlite/migrations.ts";
 import { databaseName, openReading, openWriting, prepareFiles } from "../../src/store/sqlite/engine/open.ts";
 import { ownerOf, writerThread } from "../../src/store/sqlite/sqlite-store.ts";
@@ -204,12 +205,12 @@ test("the log is copied into the database while the store runs, and is empty aft
   const sizeOf = (name: string): number =>
     statSync(join(dataDir, name), { throwIfNoEntry: false })?.size ?? 0;
   const text = "x".repeat(60_000);
-  for (let i = 0; i < 30; i++) {
+  for (let written = 0; written < checkpointAtBytes; written += 10 * text.length) {
     await Promise.all(
       Array.from({ length: 10 }, () => accept(store, newMessage({ accountKey: 1, at: clock.now(), text }))),
     );
   }
-  await expect.poll(() => sizeOf(databaseName)).toBeGreaterThan(10_000_000);
+  await expect.poll(() => sizeOf(databaseName)).toBeGreaterThan(checkpointAtBytes / 2);
   await store.close();
   expect(sizeOf(`${databaseName}-wal`)).toBe(0);
 });

@@ -1,4 +1,4 @@
-// When the write-ahead log is copied into the database: beside the writer, from 16 MB on, one copy at a time. A log that is
+// When the write-ahead log is copied into the database: beside the writer, from 64 MB on, one copy at a time. A log that is
 // so long that the writer restarts it is left to the writer (wal.ts).
 import type { Log } from "../../../log.ts";
 import type { HeldLog } from "./held-log.ts";

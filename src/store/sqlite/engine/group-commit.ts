@@ -4,7 +4,7 @@ import type { Worker } from "node:worker_threads";
 import type { Clock, Timer } from "../../../clock.ts";
 import type { Owner } from "../../../fairness.ts";
 import type { Batch, Call as BatchCall } from "./batch.ts";
-import { commitDelayMs } from "./commit-delay.ts";
+import { createCommitDelay } from "./commit-delay.ts";
 import type { Commit } from "../../interface/engine.ts";
 import type { PragmasReadBack } from "./open.ts";
 import type { Log } from "../../../log.ts";
@@ -59,7 +59,8 @@ export function createGroupCommit(
   { clock, log, startWriter, ownerOf }: GroupCommitParts,
   listeners: GroupCommitListeners,
 ): GroupCommit {
-  let last = { calls: 0, commitMs: 0 };
+  const delay = createCommitDelay();
+  let commitMs = 0;
   const waiting = createWriteQueue<Waiting>();
   let patience: Timer | null = null;
   /** The calls of the batch that is at the writer. */
@@ -93,9 +94,13 @@ export function createGroupCommit(
     if (report.kind === "committed") {
       waiting.putBack(calls.slice(report.results.length));
       calls = calls.slice(0, report.results.length);
-      last = { calls: calls.length, commitMs: report.commitMs };
+      commitMs = report.commitMs;
+      delay.committed(
+        calls.map(({ owner }) => owner),
+        commitMs,
+      );
     }
-    if (commitDelayMs(last, waiting.size) === 0)
+    if (delay.waitMs(waiting.size) === 0)
       flush(); // the writer's next work first, then the answers
     else schedule();
     if (report.kind === "refused") {
@@ -151,7 +156,8 @@ export function createGroupCommit(
     patience?.cancel();
     patience = null;
     if (waiting.size === 0 || inFlight) return;
-    const { calls, withinMs } = waiting.take(last.commitMs);
+    const { calls, withinMs } = waiting.take(commitMs);
+    delay.left();
     const batch = packBatch(calls, withinMs, shared);
     inFlight = calls;
     post(batch);
@@ -159,7 +165,7 @@ export function createGroupCommit(
 
   const schedule = (): void => {
     if (flushing || waiting.size === 0 || inFlight) return;
-    const waitMs = commitDelayMs(last, waiting.size);
+    const waitMs = delay.waitMs(waiting.size);
     if (waitMs > 0) {
       patience ??= clock.after(waitMs, flush);
       return;
@@ -179,6 +185,7 @@ export function createGroupCommit(
           return blob.byteLength;
         });
         const owner = ownerOf(arg);
+        delay.joined(owner);
         waiting.push({
           owner,
           command,

@@ -3,7 +3,7 @@
 import { closeSync, fdatasyncSync, fsyncSync, openSync } from "node:fs";
 import type { Database } from "better-sqlite3";
 import { openReading, openWriting } from "./open.ts";
-import { checkpointAtBytes, createWalState } from "./wal.ts";
+import { createWalState, leftToRestartBytes } from "./wal.ts";
 
 /** Pages of one step, 8 MB: synced after it, since more at once would make the writer's own sync wait longer for them. */
 const stepPages = 1024;
@@ -68,7 +68,7 @@ export function copyLog(path: string, databaseFile: number, ended: () => boolean
     for (let before = Infinity, left = leftBytes(); left < before && !ended(); left = leftBytes()) {
       db.pragma("wal_checkpoint(PASSIVE)");
       fdatasyncSync(databaseFile);
-      if (left < checkpointAtBytes) return;
+      if (left < leftToRestartBytes) return;
       before = left;
     }
   } finally {

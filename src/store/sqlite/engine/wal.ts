@@ -1,4 +1,4 @@
-// How large the write-ahead log may grow. It is copied into the database beside the writer from 16 MB on; only where that
+// How large the write-ahead log may grow. It is copied into the database beside the writer from 64 MB on; only where that
 // never catches up does the writer itself wait for readers and restart it. What its file has grown by is cut off in pieces.
 import { statSync, truncateSync } from "node:fs";
 import type { Database } from "better-sqlite3";
@@ -25,8 +25,10 @@ export function createWalState(db: Database): () => WalState {
   };
 }
 
-/** Bytes that the database does not have yet, past which they are copied. */
-export const checkpointAtBytes = 16 * 1024 * 1024;
+/** Bytes that the database does not have yet, past which they are copied. A commit beside a copy takes four times as long. */
+export const checkpointAtBytes = 64 * 1024 * 1024;
+/** What a copy after a backup may leave to the writer's restart, which copies it while all callers wait. */
+export const leftToRestartBytes = 16 * 1024 * 1024;
 /** Past this the writer restarts the log, and nothing copies beside it. */
 export const restartAtBytes = 256 * 1024 * 1024;
 /** After a restart that a reader prevented, the log grows by this before the next; by less where a copy was under way beside it. */
