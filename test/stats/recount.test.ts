@@ -5,6 +5,7 @@ import { counterMask, counterNames, type CounterName } from "../../src/model/cou
 import { mailFacts } from "../../src/model/facts.ts";
 import { createStatsFold } from "../../src/store/sqlite/stats-fold.ts";
 import { createStatsGather } from "../../src/store/sqlite/stats-gather.ts";
+import { createStatsSort } from "../../src/store/sqlite/stats-sort.ts";
 import { createStatsViews } from "../../src/store/sqlite/stats-views.ts";
 import type { Lists } from "../../src/store/sqlite/nouns.ts";
 import { remote } from "../../src/store/sqlite/remote.ts";
@@ -46,24 +47,33 @@ function counting(meanwhile: Happened[] = []) {
   migrate(db, path);
   const tally = createTally();
   const gather = createStatsGather(db, tally);
-  const fold = db.transaction(createStatsFold(db).foldStats);
-  const views: Record<string, (arg: never) => unknown> = createStatsViews(db);
+  const { foldStats, keepSorted } = createStatsFold(db);
+  const [fold, keep] = [db.transaction(foldStats), db.transaction(keepSorted)];
+  const views: Record<string, (arg: never) => unknown> = { ...createStatsViews(db), ...createStatsSort(db) };
   const batch = (list: Happened[]): void => {
     for (const { at, counter, tag, to } of list)
       tally.counted.push({ facts: facts(tag, to), at, counters: counterMask([counter]), times: 1 });
     gather.flush();
   };
   let pieces = 0;
-  const foldPiece = async (arg: { most: number; late: boolean }): Promise<number | null> => {
+  const kept: number[] = [];
+  const foldPiece = async (arg: { late: boolean }): Promise<boolean> => {
     if (++pieces > 1000) throw new Error("a fold without an end");
-    const taken = fold(arg);
+    const folded = fold(arg);
     batch(meanwhile);
-    return taken;
+    return folded;
   };
   const waiting = db.prepare<[], { n: number }>("SELECT count(*) AS n FROM stats_waiting");
   const calls = createStatsCalls({
     space: { full: () => false },
-    write: { count: async () => undefined, foldStats: foldPiece },
+    write: {
+      count: async () => undefined,
+      async keepSorted(sorted) {
+        for (const piece of sorted.pieces) kept.push((JSON.parse(piece) as unknown[]).length);
+        keep(sorted);
+      },
+      foldStats: foldPiece,
+    },
     lists: remote<Lists>(async (name, arg) => views[name]?.(arg as never)),
     lookups: { countsWait: () => true, countsWaiting: () => waiting.get()?.n ?? 0 },
     clock: new ManualClock(),
@@ -72,6 +82,8 @@ function counting(meanwhile: Happened[] = []) {
   return {
     calls,
     batch,
+    /** How many rows each piece of the folds so far had. */
+    kept,
     close(): void {
       db.close();
       removeFolder(directory);
@@ -144,6 +156,26 @@ test("a fold takes what was counted before it, and ends however much is counted 
   const account = { accountKey: 1, test: false, kind: "account", key: "" } as const;
   const [sum] = await calls.statsSums(account, [start, start + quarter]);
   expect(sum?.accepted).toBeGreaterThanOrEqual(1200);
+  close();
+});
+
+test("counts of two thousand things are written in pieces of a few rows, so that other writes come between", async () => {
+  const { calls, batch, kept, close } = counting();
+  for (let n = 0; n < 2000; n += 50)
+    batch(
+      Array.from({ length: 50 }, (_, i) => ({
+        at: start,
+        counter: "accepted",
+        tag: "a",
+        to: `${n + i}.test`,
+      })),
+    );
+  await calls.foldStats();
+  expect(kept.length).toBeGreaterThan(20);
+  expect(Math.max(...kept)).toBe(150);
+  const account = { accountKey: 1, test: false, kind: "account", key: "" } as const;
+  const [sum] = await calls.statsSums(account, [start, start + quarter]);
+  expect(sum?.accepted).toBe(2000);
   close();
 });
 

@@ -1,11 +1,12 @@
-// Statistics: counted with what they count (stats-gather.ts), folded (stats-fold.ts), read (stats-views.ts). The calls are
-// stats-calls.ts's, which gathers refusals and folds before it reads.
+// Statistics: counted with what they count (stats-gather.ts), folded (stats-sort.ts, stats-fold.ts), read (stats-views.ts).
+// The calls are stats-calls.ts's, which gathers refusals and folds before it reads.
 import type { Database, Statement } from "better-sqlite3";
-import { everyone } from "../changes.ts";
+import { everyone, nothing } from "../changes.ts";
 import type { Counted } from "../counters.ts";
 import type { StatisticsStore } from "../interface/statistics.ts";
 import { noun, type Writing } from "./noun.ts";
 import { createStatsFold } from "./stats-fold.ts";
+import { createStatsSort } from "./stats-sort.ts";
 import { createStatsViews } from "./stats-views.ts";
 
 function createCountLookups(db: Database) {
@@ -35,12 +36,13 @@ export const statistics = noun({
   // A reading shows all that was counted before it, unless the store could not fold that.
   touches: {
     count: (touch) => touch(everyone, "stats"),
+    keepSorted: nothing,
     foldStats(touch, { late }) {
       if (late) touch(everyone, "stats");
     },
   },
   lookups: createCountLookups,
-  lists: createStatsViews,
+  lists: (db: Database) => ({ ...createStatsViews(db), ...createStatsSort(db) }),
   calls: ({ stats }): StatisticsStore => ({
     countRejection: (rejection) => stats.countRejection(rejection),
     statsTotals: (accountKey, range) => stats.statsTotals(accountKey, range),

@@ -1,4 +1,4 @@
-// The loop's side of the statistics. What was counted waits until it is folded (stats-fold.ts): by a job, and before
+// The loop's side of the statistics. What was counted waits until it is folded (stats-sort.ts, stats-fold.ts): by a job, and before
 // every reading, so that a reading shows what was counted before it; where the store takes no writes it shows what was
 // folded. Refusals are gathered for a second, so that a loop of them is one small write.
 import type { Clock, Timer } from "../../clock.ts";
@@ -30,8 +30,8 @@ export interface StatsCalls extends Pick<
 }
 
 interface StatsCallDeps {
-  write: Pick<Remote<Commands>, "count" | "foldStats">;
-  lists: Pick<Remote<Lists>, "statsDays" | "statsSums" | "statsList">;
+  write: Pick<Remote<Commands>, "count" | "keepSorted" | "foldStats">;
+  lists: Pick<Remote<Lists>, "sortCounts" | "statsDays" | "statsSums" | "statsList">;
   lookups: Pick<Lookups, "countsWait" | "countsWaiting">;
   space: Pick<Space, "full">;
   clock: Clock;
@@ -76,9 +76,11 @@ export function createStatsCalls({ write, lists, lookups, space, clock, log }: S
     const late = behind;
     behind = true;
     for (;;) {
-      const taken = await write.foldStats({ most: left, late });
-      if (taken === null) break;
-      left -= taken;
+      while (await write.foldStats({ late }));
+      const sorted = await lists.sortCounts({ most: left });
+      if (!sorted) break;
+      await write.keepSorted(sorted);
+      left -= sorted.read;
     }
     behind = false;
   };

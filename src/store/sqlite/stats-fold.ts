@@ -1,33 +1,22 @@
 // Folds what was counted (stats-gather.ts) into the rows that statistics are read from: for each account, tag, sending
 // domain, pool, address, provider, recipient domain, cause of bounce and endpoint, a row a UTC day, and its quarters
-// of an hour beside it, since the days of other time zones begin within one of ours. A piece is one transaction: what
-// waited is gone when it is added. A day has so many rows of one list at most; what comes after stands under `(other)`,
-// so that a tag a message makes no table and no question long.
+// of an hour beside it, since the days of other time zones begin within one of ours. What waits is sorted by the rows that it
+// changes (stats-sort.ts), and these are written in pieces. A piece is one transaction: what waited is gone when it is
+// added. A day has so many rows of one list at most; what comes after stands under `(other)`, so that a tag a message
+// makes no table and no question long.
 import type { Database, Statement } from "better-sqlite3";
 import { addCounts, counterColumns, noCounts } from "../counters.ts";
-import { addAll, expand, quarterCounts, quartersOf } from "../day-counts.ts";
+import { addAll, quarterCounts, quartersOf } from "../day-counts.ts";
 import type { DayRow, RowKey, QuarterCounts, SortedRow } from "../day-counts.ts";
-import { merge, readWaiting } from "../quarter-counts.ts";
-import type { CountsOfQuarter, WaitingCounts } from "../quarter-counts.ts";
+import type { SortedCounts } from "./stats-sort.ts";
 
 /** Where a day counts what is beyond its first `keysADay` keys. */
 export const otherKey = "(other)";
 export const keysADay = 1000;
 
-/** How much a piece reads of what waits: 50 ms where all differ, and far enough back that equal counts meet. */
-const pieceWaiting = 500;
-const pieceEntries = 10_000;
-/** Each of a dozen rows or more. */
-const pieceSums = 2500;
-/** How many rows a piece writes: some 10 ms. */
-const pieceRows = 500;
-
 const rowIs = "day = ? AND account_key = ? AND test = ? AND kind = ? AND scope = ? AND scope_key = ?";
 
 export function createStatsFold(db: Database) {
-  const waiting: Statement<[number], { seq: number; body: string }> = db.prepare(
-    "SELECT seq, body FROM stats_waiting ORDER BY seq LIMIT ?",
-  );
   const taken = db.prepare("DELETE FROM stats_waiting WHERE seq <= ?");
   const insertSorted = db.prepare("INSERT INTO stats_sorted (body) VALUES (?)");
   const nextSorted: Statement<[], { seq: number; body: string }> = db.prepare(
@@ -89,37 +78,16 @@ export function createStatsFold(db: Database) {
     }
   };
 
-  /** What waits, as the rows that it changes; each of these is written by a piece of its own. Answers how much it took. */
-  const sort = (most: number): number | null => {
-    const sums = new Map<string, CountsOfQuarter>();
-    let [read, entries, last] = [0, 0, 0];
-    for (const { seq, body } of waiting.iterate(Math.min(pieceWaiting, most))) {
-      const list = JSON.parse(body) as WaitingCounts[];
-      for (const entry of list) merge(sums, readWaiting(entry));
-      last = seq;
-      entries += list.length;
-      read += 1;
-      if (entries >= pieceEntries || sums.size >= pieceSums) break;
-    }
-    if (read === 0) return null;
-    taken.run(last);
-    const rows = new Map<string, DayRow>();
-    for (const sum of sums.values()) expand(rows, sum);
-    const sorted = [...rows.values()].map(({ rowKey, key, quarters }): SortedRow => [
-      rowKey,
-      key,
-      quartersOf(quarters),
-    ]);
-    for (let at = 0; at < sorted.length; at += pieceRows)
-      insertSorted.run(JSON.stringify(sorted.slice(at, at + pieceRows)));
-    return read;
-  };
-
   return {
-    /** A piece. `late`: readings may have shown less meanwhile (changes.ts). How many rows of what waits it took, of `most`; null: there was nothing to do. */
-    foldStats({ most }: { most: number; late: boolean }): number | null {
+    /** In place of the counts up to `last` the rows that they change (stats-sort.ts). */
+    keepSorted({ last, pieces }: SortedCounts): void {
+      taken.run(last);
+      for (const piece of pieces) insertSorted.run(piece);
+    },
+    /** Writes the next rows that were sorted. `late`: readings may have shown less meanwhile (changes.ts). False: there were none. */
+    foldStats(_arg: { late: boolean }): boolean {
       const next = nextSorted.get();
-      if (!next) return sort(most);
+      if (!next) return false;
       takenSorted.run(next.seq);
       write(
         (JSON.parse(next.body) as SortedRow[]).map(([rowKey, key, quarters]) => ({
@@ -128,7 +96,7 @@ export function createStatsFold(db: Database) {
           quarters: quarterCounts(quarters),
         })),
       );
-      return 0;
+      return true;
     },
   };
 }
