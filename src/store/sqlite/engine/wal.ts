@@ -25,7 +25,7 @@ export function createWalState(db: Database): () => WalState {
   };
 }
 
-/** Bytes that the database does not have yet, past which they are copied. A commit beside a copy takes four times as long. */
+/** Bytes that the database does not have yet, past which they are copied. A commit beside a copy takes two to four times as long. */
 export const checkpointAtBytes = 64 * 1024 * 1024;
 /** What a copy after a backup may leave to the writer's restart, which copies it while all callers wait. */
 export const leftToRestartBytes = 16 * 1024 * 1024;
