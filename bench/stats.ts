@@ -3,12 +3,14 @@
 // and folding, asked through the HTTP server over a socket. `npx node bench/stats.ts`
 import { rmSync } from "node:fs";
 import { join } from "node:path";
+import Sqlite from "better-sqlite3";
 import { counterMask } from "../src/model/counters.ts";
 import { mailFacts } from "../src/model/facts.ts";
 import { quarterMs } from "../src/model/statistics.ts";
 import { createBatchRunner } from "../src/store/sqlite/engine/batch.ts";
 import type { Counted } from "../src/store/counters.ts";
 import { createWriter } from "../src/store/sqlite/writer.ts";
+import { createStatsSort } from "../src/store/sqlite/stats-sort.ts";
 import { databaseName } from "../src/store/sqlite/engine/open.ts";
 import { startHttp } from "../test/http/harness.ts";
 import { newDirectory, openSqlite } from "../test/store/fixtures.ts";
@@ -65,7 +67,7 @@ const accountKey = (await opened.accountByName("default"))?.key ?? 0;
 await opened.close();
 
 const runner = createBatchRunner(join(dataDir, databaseName), clock, createWriter);
-const call = (command: "count" | "foldStats", arg: unknown): unknown => {
+const call = (command: "count" | "keepSorted" | "foldStats", arg: unknown): unknown => {
   const done = runner.run({
     calls: [{ command, arg, at: 0, lengths: [] }],
     bytes: new Uint8Array(0),
@@ -75,7 +77,15 @@ const call = (command: "count" | "foldStats", arg: unknown): unknown => {
   runner.tidy();
   return done.results[0];
 };
-const fold: number[] = [];
+const reading = new Sqlite(join(dataDir, databaseName), { readonly: true });
+const { sortCounts } = createStatsSort(reading);
+const [sort, keep, fold]: [number[], number[], number[]] = [[], [], []];
+function timed<T>(list: number[], work: () => T): T {
+  const began = performance.now();
+  const done = work();
+  list.push(performance.now() - began);
+  return done;
+}
 const filling = performance.now();
 for (let day = 0; day < days; day++) {
   for (let left = entriesADay; left > 0; left -= 1000)
@@ -84,14 +94,17 @@ for (let day = 0; day < days; day++) {
       Array.from({ length: 1000 }, () => countedOf(accountKey, day)),
     );
   for (;;) {
-    const began = performance.now();
-    const taken = call("foldStats", { most: entriesADay, late: false });
-    fold.push(performance.now() - began);
-    if (taken === null) break;
+    const sorted = timed(sort, () => sortCounts({ most: entriesADay }));
+    if (!sorted) break;
+    timed(keep, () => call("keepSorted", sorted));
+    while (timed(fold, () => call("foldStats", { late: false })) === true);
   }
 }
+reading.close();
 runner.close();
 process.stdout.write(`filled in ${((performance.now() - filling) / 1000).toFixed(0)} s\n`);
+report("a sort of counts, in the reader's thread", sort);
+report("sorted counts kept", keep);
 report("a piece of a fold", fold);
 
 const store = await openSqlite(dataDir, clock);

@@ -70,6 +70,7 @@ function counting(meanwhile: Happened[] = []) {
       count: async () => undefined,
       async keepSorted(sorted) {
         for (const piece of sorted.pieces) kept.push((JSON.parse(piece) as unknown[]).length);
+        batch(meanwhile);
         keep(sorted);
       },
       foldStats: foldPiece,

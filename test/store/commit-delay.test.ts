@@ -41,6 +41,10 @@ test("an account that had no call in the last batch does not wait for those that
   expect(after(twenty)(a, b)).toBe(0);
 });
 
+test("where a sync takes longer than the wait it waits too, since all would wait for two syncs", () => {
+  expect(after(twenty, { commitMs: 10 })(b)).toBe(5);
+});
+
 test("accounts that were all in the last batch wait for one another", () => {
   expect(after([a, a, a, b])(b)).toBe(2);
   expect(after([a, a, a, b])(a, b)).toBe(2);

@@ -2,7 +2,7 @@
 // so long that the writer restarts it is left to the writer (wal.ts).
 import type { Log } from "../../../log.ts";
 import type { HeldLog } from "./held-log.ts";
-import { checkpointAtBytes, restartAtBytes, type WalState } from "./wal.ts";
+import { checkpointAtBytes, leftToRestartBytes, restartAtBytes, type WalState } from "./wal.ts";
 
 /** Looks at the log as a commit left it. `copy` copies it. */
 export function createCheckpoints(deps: {
@@ -14,7 +14,10 @@ export function createCheckpoints(deps: {
   let copying = false;
   return ({ bytes, copiedBytes }) => {
     if (heldLog.held()) return; // of what is written during a backup nothing can be copied
-    if (copying || bytes - copiedBytes < checkpointAtBytes || bytes >= restartAtBytes) return;
+    // Shortly before the writer restarts the log, little is left for it to copy.
+    const nearRestart = bytes >= restartAtBytes - checkpointAtBytes;
+    const atBytes = nearRestart ? leftToRestartBytes : checkpointAtBytes;
+    if (copying || bytes - copiedBytes < atBytes || bytes >= restartAtBytes) return;
     copying = true;
     copy()
       .catch((error: Error) =>

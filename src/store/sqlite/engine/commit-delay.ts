@@ -1,7 +1,8 @@
 // How long a batch gathers before it leaves. One is at the writer at a time, and a commit costs about the same for one
 // call as for forty: where the last batch had several callers, the next waits a moment for as many, since who misses it
-// waits for two syncs instead of one. Who is alone is not kept waiting, nor is an account that writes little by one that writes
-// much: a call whose account had none in the last batch does not wait for the calls that the others had.
+// waits for two syncs instead of one. Who is alone is not kept waiting; nor, where a sync takes less than the wait, is an
+// account that writes little by one that writes much: a call whose account had none in the last batch does not wait for
+// the calls that the others had.
 import type { Owner } from "../../../fairness.ts";
 import { noAccount } from "./write-queue.ts";
 
@@ -43,7 +44,7 @@ export function createCommitDelay(): CommitDelay {
     waitMs(calls) {
       const hasWaited = calls > joinedCalls; // some of them, for the whole last batch
       if (last.calls < 2 || calls >= last.calls || hasWaited) return 0;
-      for (const owner of joined) if (isNew(owner)) return 0;
+      if (last.commitMs < leastWaitMs) for (const owner of joined) if (isNew(owner)) return 0;
       return Math.min(mostWaitMs, Math.max(leastWaitMs, last.commitMs * shareOfCommit));
     },
   };

@@ -27,7 +27,7 @@ export function createWalState(db: Database): () => WalState {
 
 /** Bytes that the database does not have yet, past which they are copied. A commit beside a copy takes two to four times as long. */
 export const checkpointAtBytes = 64 * 1024 * 1024;
-/** What a copy after a backup may leave to the writer's restart, which copies it while all callers wait. */
+/** What the copies may leave to the writer's restart, which copies it while all callers wait. */
 export const leftToRestartBytes = 16 * 1024 * 1024;
 /** Past this the writer restarts the log, and nothing copies beside it. */
 export const restartAtBytes = 256 * 1024 * 1024;
