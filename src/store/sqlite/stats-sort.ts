@@ -24,7 +24,7 @@ export interface SortedCounts {
 
 export function createStatsSort(db: Database) {
   const waiting: Statement<[number], { seq: number; body: string }> = db.prepare(
-    "SELECT seq, body FROM stats_waiting ORDER BY seq LIMIT ?",
+    "SELECT seq, body FROM stats_waiting WHERE seq > 0 ORDER BY seq LIMIT ?",
   );
   return {
     /** The oldest of what waits, `most` rows at most; null: nothing does. */
