@@ -13,6 +13,7 @@ import { createServiceManager } from "./service-manager.ts";
 import { defaultAccountOf, endWithoutWriter } from "./setup.ts";
 import { openStore } from "./store/sqlite/sqlite-store.ts";
 import type { Store } from "./store/store.ts";
+import { giveBackMemory } from "./thread.ts";
 import type { Base, Changes, Listening } from "./daemon/base.ts";
 import { createFoundation } from "./daemon/foundation.ts";
 import { createInterfaces } from "./daemon/interfaces.ts";
@@ -91,6 +92,7 @@ export async function serve({
       return daemon.reload().finally(ready);
     };
     manager.watch(store.writerAnswers);
+    giveBackMemory();
     ready();
     return { ...daemon, reload, stop, finished };
   } catch (error) {

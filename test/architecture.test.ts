@@ -77,7 +77,7 @@ const table: Record<string, string> = {
   setup: "access clock config dns domains ids log model owner pools store",
   offline: "backup clock config doctor ids log model owner pools setup store tls",
   daemon:
-    "access activity backup boot clock config delivery dnsbl doctor domains events feedback http https ids jobs log mail maintenance metrics model mta-sts notifications outbound parsing pools queue relay retention sandbox sending-pause service service-manager setup signing stats status store submission suppressions tls tls-reports tracking webhooks",
+    "access activity backup boot clock config delivery dnsbl doctor domains events feedback http https ids jobs log mail maintenance metrics model mta-sts notifications outbound parsing pools queue relay retention sandbox sending-pause service service-manager setup signing stats status store submission suppressions thread tls tls-reports tracking webhooks",
   bin: "cli daemon offline setup",
 };
 
