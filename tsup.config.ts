@@ -19,7 +19,10 @@ export const noExternal = [/^(?!better-sqlite3$)/];
  */
 function escapeTheRest(file: string): void {
   const text = readFileSync(file, "utf8");
-  const escaped = text.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  const escaped = text.replace(
+    /[^\0-\x7f]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
   if (escaped !== text) writeFileSync(file, escaped);
 }
 
@@ -50,7 +53,8 @@ export default defineConfig({
   },
   noExternal,
   onSuccess: async () => {
-    for (const name of readdirSync("dist").filter((one) => one.endsWith(".js"))) escapeTheRest(`dist/${name}`);
+    for (const name of readdirSync("dist").filter((one) => one.endsWith(".js")))
+      escapeTheRest(`dist/${name}`);
     copyFileSync("node_modules/redoc/bundles/redoc.standalone.js", "dist/redoc.js");
   },
   define: {

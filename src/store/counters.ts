@@ -47,6 +47,29 @@ export interface StatsRow {
   key: string;
 }
 
+/**
+ * The same facts with the keys that `place` answers. Asked for what mail names and has no end, recipient domains, providers
+ * and tags, within the list of the domain that is sent from.
+ */
+export function placeKeys(
+  facts: string,
+  place: (list: Omit<StatsRow, "key">, key: string) => string,
+): string {
+  const parts = facts.split("\n");
+  const [account, test, endpoint, recipientDomain = "", domain = "", , , provider = "", , tags = "[]"] =
+    parts;
+  if (endpoint !== "") return facts;
+  const scope = domain === "" ? statsScopes.all : statsScopes.domain;
+  const of = { accountKey: Number(account), test: Number(test), scope, scopeKey: domain };
+  const placed = (kind: StatsKind, key: string): string =>
+    key === "" ? key : place({ ...of, kind: statsKinds[kind] }, key);
+  parts[3] = placed("recipientDomain", recipientDomain);
+  parts[7] = placed("provider", provider);
+  if (tags !== "[]")
+    parts[9] = JSON.stringify([...new Set((JSON.parse(tags) as string[]).map((tag) => placed("tag", tag)))]);
+  return parts.join("\n");
+}
+
 /** The rows that something with these facts is counted in. */
 export function rowsOf(facts: string): StatsRow[] {
   const [account, test, endpoint = "", recipientDomain, domain, pool, ip, provider, bounce, tags] =

@@ -12,11 +12,15 @@ export interface CountsOfQuarter {
   counts: Counts;
 }
 
-export function sumsOf(counted: Counted[]): CountsOfQuarter[] {
+/** `factsOf`: what they are counted as. */
+export function sumsOf(
+  counted: Counted[],
+  factsOf: (facts: string, at: number) => string,
+): CountsOfQuarter[] {
   const sums = new Map<string, CountsOfQuarter>();
   let last: CountsOfQuarter | null = null;
-  for (const { facts, at, counters, times } of counted) {
-    const quarter = quarterOf(at);
+  for (const { facts: given, at, counters, times } of counted) {
+    const [facts, quarter] = [factsOf(given, at), quarterOf(at)];
     if (last?.facts !== facts || last.quarter !== quarter)
       last = merge(sums, { facts, quarter, counts: noCounts() });
     raise(last.counts, counters, times);

@@ -10,6 +10,7 @@ import { createStatsViews } from "../../src/store/sqlite/stats-views.ts";
 import type { Lists } from "../../src/store/sqlite/nouns.ts";
 import { remote } from "../../src/store/sqlite/remote.ts";
 import { createTally } from "../../src/store/batch-counters.ts";
+import type { Counted } from "../../src/store/counters.ts";
 import { createStatsCalls } from "../../src/store/sqlite/stats-calls.ts";
 import { migrate } from "../../src/store/sqlite/migrations.ts";
 import { openWriting, prepareFiles } from "../../src/store/sqlite/engine/open.ts";
@@ -51,8 +52,7 @@ function counting(meanwhile: Happened[] = []) {
   const [fold, keep] = [db.transaction(foldStats), db.transaction(keepSorted)];
   const views: Record<string, (arg: never) => unknown> = { ...createStatsViews(db), ...createStatsSort(db) };
   const batch = (list: Happened[]): void => {
-    for (const { at, counter, tag, to } of list)
-      tally.counted.push({ facts: facts(tag, to), at, counters: counterMask([counter]), times: 1 });
+    for (const one of list) tally.counted.push(countedOf(one));
     gather.flush();
   };
   let pieces = 0;
@@ -64,6 +64,9 @@ function counting(meanwhile: Happened[] = []) {
     return folded;
   };
   const waiting = db.prepare<[], { n: number }>("SELECT count(*) AS n FROM stats_waiting");
+  const entries = db.prepare<[], { n: number }>(
+    "SELECT coalesce(sum(json_array_length(body)), 0) AS n FROM stats_waiting",
+  );
   const calls = createStatsCalls({
     space: { full: () => false },
     write: {
@@ -85,11 +88,24 @@ function counting(meanwhile: Happened[] = []) {
     batch,
     /** How many rows each piece of the folds so far had. */
     kept,
+    /** How many sums wait to be folded. */
+    waiting: () => entries.get()?.n ?? 0,
+    /** As a start does it. */
+    batchOfAnotherStart(list: Happened[]): void {
+      const own = createTally();
+      const another = createStatsGather(db, own);
+      for (const one of list) own.counted.push(countedOf(one));
+      another.flush();
+    },
     close(): void {
       db.close();
       removeFolder(directory);
     },
   };
+}
+
+function countedOf({ at, counter, tag, to }: Happened): Counted {
+  return { facts: facts(tag, to), at, counters: counterMask([counter]), times: 1 };
 }
 
 function facts(tag: string, recipientDomain: string): string {
@@ -177,6 +193,42 @@ test("counts of two thousand things are written in pieces of a few rows, so that
   const account = { accountKey: 1, test: false, kind: "account", key: "" } as const;
   const [sum] = await calls.statsSums(account, [start, start + quarter]);
   expect(sum?.accepted).toBe(2000);
+  close();
+});
+
+test("what a day has no room for waits as one sum, so that a fold stays short: before a fold, after it, after a start", async () => {
+  const { calls, batch, batchOfAnotherStart, waiting, close } = counting();
+  const fresh = (from: number): Happened[] =>
+    Array.from({ length: 100 }, (_, n) => ({
+      at: start,
+      counter: "accepted",
+      tag: "a",
+      to: `${from + n}.test`,
+    }));
+  for (let n = 0; n < 1000; n += 100) batch(fresh(n));
+  expect(waiting()).toBe(1000);
+  batch(fresh(1000));
+  expect(waiting()).toBe(1001);
+  await calls.foldStats();
+  batch(fresh(2000));
+  batch(fresh(0)); // the day has them
+  expect(waiting()).toBe(101);
+  await calls.foldStats();
+  batchOfAnotherStart(fresh(3000));
+  expect(waiting()).toBe(1);
+  batchOfAnotherStart(fresh(900));
+  expect(waiting()).toBe(101); // the day has these too, to the last of its list
+  const of = { accountKey: 1, test: false } as const;
+  const range = { from: start, to: start + quarter };
+  const domains = await calls.statsList(
+    { ...of, kind: "recipientDomain", scope: { of: "all", key: "" } },
+    range,
+  );
+  expect(domains).toHaveLength(1001);
+  expect(domains.find(({ key }) => key === "(other)")?.totals.accepted).toBe(300);
+  expect(domains.find(({ key }) => key === "999.test")?.totals.accepted).toBe(2);
+  const [sum] = await calls.statsSums({ ...of, kind: "account", key: "" }, [range.from, range.to]);
+  expect(sum?.accepted).toBe(1500);
   close();
 });
 

@@ -14,7 +14,8 @@ import type { SortedCounts } from "./stats-sort.ts";
 export const otherKey = "(other)";
 export const keysADay = 1000;
 
-const rowIs = "day = ? AND account_key = ? AND test = ? AND kind = ? AND scope = ? AND scope_key = ?";
+/** All that names a list of a day, in the order of RowKey. */
+export const rowIs = "day = ? AND account_key = ? AND test = ? AND kind = ? AND scope = ? AND scope_key = ?";
 
 export function createStatsFold(db: Database) {
   const taken = db.prepare("DELETE FROM stats_waiting WHERE seq <= ?");

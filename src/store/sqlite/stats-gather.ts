@@ -5,6 +5,7 @@ import type { Database } from "better-sqlite3";
 import { isTest } from "../../model/facts.ts";
 import type { Tally } from "../batch-counters.ts";
 import { addCounts, noCounts, type Counts } from "../counters.ts";
+import { createStatsKeys } from "./stats-keys.ts";
 import { entryOf, sumsOf } from "../quarter-counts.ts";
 
 /** So few in a row that folding one row is a short piece of work. */
@@ -12,6 +13,7 @@ const entriesARow = 50;
 
 export function createStatsGather(db: Database, tally: Tally) {
   const insert = db.prepare("INSERT INTO stats_waiting (body) VALUES (?)");
+  const placed = createStatsKeys(db);
   let sum: Counts | null = null;
   return {
     /** The sum of what the last transaction counted, but for tests; null: nothing. */
@@ -20,7 +22,7 @@ export function createStatsGather(db: Database, tally: Tally) {
     flush(): void {
       sum = null;
       if (tally.counted.length === 0) return;
-      const sums = sumsOf(tally.counted);
+      const sums = sumsOf(tally.counted, placed);
       for (const { facts, counts } of sums) if (!isTest(facts)) addCounts((sum ??= noCounts()), counts);
       const entries = sums.map(entryOf);
       for (let at = 0; at < entries.length; at += entriesARow)

@@ -23,6 +23,7 @@ export interface SortedCounts {
 }
 
 export function createStatsSort(db: Database) {
+  // `seq > 0`: said as a search by key, since the plan of every statement is tested not to read a whole table.
   const waiting: Statement<[number], { seq: number; body: string }> = db.prepare(
     "SELECT seq, body FROM stats_waiting WHERE seq > 0 ORDER BY seq LIMIT ?",
   );
