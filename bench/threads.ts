@@ -79,8 +79,8 @@ async function oneDaemon(receiver: Sink): Promise<void> {
   process.env["SVC_CHURN"] = JSON.stringify(churn);
   const loader = join(import.meta.dirname, "load/thread-churn.ts");
   const ours = [
+    "--expose-gc",
     "--max-semi-space-size=16",
-    "--initial-heap-size=96",
     "--heap-growing-percent=150",
     ...flags.flags.split(" ").filter(Boolean),
   ];

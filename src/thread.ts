@@ -53,7 +53,7 @@ export function lowerPriority(): void {
 
 /**
  * Of the calling thread: what loading the program took and nothing needs any more. It holds the thread for some tens of
- * milliseconds, and is therefore called at the end of a start, before anybody is served. Nothing where the collector is
+ * milliseconds, and is therefore called once, at the end of a start. Nothing where the collector is
  * out of reach (`--expose-gc`, which bin/svc gives).
  */
 export function giveBackMemory(): void {
