@@ -80,6 +80,7 @@ async function oneDaemon(receiver: Sink): Promise<void> {
   const loader = join(import.meta.dirname, "load/thread-churn.ts");
   const ours = [
     "--expose-gc",
+    "--v8-pool-size=0",
     "--max-semi-space-size=16",
     "--heap-growing-percent=150",
     ...flags.flags.split(" ").filter(Boolean),

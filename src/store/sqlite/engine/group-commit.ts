@@ -60,7 +60,6 @@ export function createGroupCommit(
   listeners: GroupCommitListeners,
 ): GroupCommit {
   const delay = createCommitDelay();
-  let commitMs = 0;
   const waiting = createWriteQueue<Waiting>();
   let patience: Timer | null = null;
   /** The calls of the batch that is at the writer. */
@@ -94,10 +93,10 @@ export function createGroupCommit(
     if (report.kind === "committed") {
       waiting.putBack(calls.slice(report.results.length));
       calls = calls.slice(0, report.results.length);
-      commitMs = report.commitMs;
+      waiting.committed(report.commitMs);
       delay.committed(
         calls.map(({ owner }) => owner),
-        commitMs,
+        report.commitMs,
       );
     }
     if (delay.waitMs(waiting.size) === 0)
@@ -156,7 +155,7 @@ export function createGroupCommit(
     patience?.cancel();
     patience = null;
     if (waiting.size === 0 || inFlight) return;
-    const { calls, withinMs } = waiting.take(commitMs);
+    const { calls, withinMs } = waiting.take(clock.monotonic());
     delay.left();
     const batch = packBatch(calls, withinMs, shared);
     inFlight = calls;

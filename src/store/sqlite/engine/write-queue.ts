@@ -1,7 +1,8 @@
 // Which of the calls that wait go to the writer next. An owner's calls keep their order, and owners share the writer's
 // time, so that an account that writes much waits for itself. One batch is at the writer at a time and what comes meanwhile
-// waits for it: a batch has what is written in about ten milliseconds, five where owners wait for one another, as the
-// writer has measured each owner's calls of each command. What that is wrong about, the writer cuts off and gives back.
+// waits for it: a batch has what is written in about ten milliseconds, or, where several accounts have written lately, in
+// half a millisecond or in as long as a commit takes, as the writer has measured each owner's calls of each command. What
+// that is wrong about, the writer cuts off and gives back.
 import type { Owner } from "../../../fairness.ts";
 import { Fifo } from "../../../fairness/fifo.ts";
 
@@ -9,15 +10,25 @@ const mostCalls = 1000;
 /** Of the bytes of a batch, but for a single call of more. */
 export const mostBytes = 4 * 1024 * 1024;
 const batchMs = 10;
-/** Where several owners wait: each waits for the batch at the writer and for its own. */
-const sharedBatchMs = 5;
-/** On a slow disk a batch may be written for as long as its commit takes, and no longer than this: everybody waits for it. */
+/**
+ * Where several accounts write: who comes meanwhile waits for the batch at the writer and for its own, each with a commit that
+ * takes the longer the more was written. Longer where many owners wait, and no longer than `mostSharedMs`.
+ */
+const sharedBatchMs = 0.5;
+const mostSharedMs = 5;
+/** Who wrote so long ago still counts as writing. */
+const latelyMs = 1000;
+/** On a slow disk a batch may be written for as long as a commit takes, and no longer than this: everybody waits for it. */
 const longestBatchMs = 20;
+/** A batch that is as full leaves: another round of shares might write as much again. */
+const fullPart = 0.75;
 /** However many owners there are, one has this of a batch. */
 const leastShareMs = 0.2;
 /** What a call costs whose like has not been measured. */
 const unmeasuredMs = 0.1;
 const newestPart = 0.1;
+/** What a commit takes is the least that it took lately: the rest of a long one is what its batch wrote. */
+const longerPart = 0.01;
 const mostMeasured = 1000;
 /** Whose the calls are that are of no account, claims above all: all accounts wait for them, so half of the time is theirs. */
 export const noAccount = "";
@@ -26,14 +37,15 @@ export interface WriteQueue<T extends QueuedWrite> {
   readonly size: number;
   push(item: T): void;
   /**
-   * The next batch, who has least of it first, and how long it may be written. `commitMs`: what a commit takes; on a slow disk
-   * a batch may be written for as long, within limits.
+   * The next batch, who has least of it first, and how long it may be written. `nowMs`: of a clock that does not go back.
    */
-  take(commitMs: number): { calls: T[]; withinMs: number };
+  take(nowMs: number): { calls: T[]; withinMs: number };
   /** What the writer's time did not suffice for: each owner's calls are its next ones again. */
   putBack(calls: readonly T[]): void;
   /** So many calls of an owner, one behind the other and of one command, were written in `ms`. */
   measured(like: Pick<QueuedWrite, "owner" | "command">, ms: number, calls: number): void;
+  /** A batch was committed, in so long. */
+  committed(ms: number): void;
 }
 
 export interface QueuedWrite {
@@ -55,6 +67,8 @@ export function createWriteQueue<T extends QueuedWrite>(): WriteQueue<T> {
   /** Where it does not: owners with calls that wait, the next one first. */
   const queues = new Map<Owner, OwnerQueue<T>>();
   const costs = createCosts();
+  const lately = createLately();
+  let syncMs = 0;
   let size = 0;
 
   const queueOf = (owner: Owner): OwnerQueue<T> => {
@@ -89,11 +103,11 @@ export function createWriteQueue<T extends QueuedWrite>(): WriteQueue<T> {
     let ms = 0;
     /** Nothing more of this batch's bytes or calls is left for an owner whose turn it was. */
     let full = false;
-    while (queues.size > 0 && ms < mostMs && !full) {
+    while (queues.size > 0 && ms < mostMs * fullPart && !full) {
       const shareMs = Math.max(mostMs / queues.size, leastShareMs);
       const round = [...queues];
       for (const [owner, own] of round) {
-        if (ms >= 2 * mostMs) break;
+        if (ms >= mostMs) break;
         own.creditMs += owner === noAccount ? Math.max(shareMs, mostMs / 2) : shareMs;
         const had = taken.get(owner) ?? { calls: [], ms: 0 };
         taken.set(owner, had);
@@ -131,23 +145,26 @@ export function createWriteQueue<T extends QueuedWrite>(): WriteQueue<T> {
     },
     push(item) {
       size += 1;
+      lately.wrote(item.owner);
       if (queues.size > 0) return queue(item);
       together.push(item);
       togetherBytes += item.bytes;
     },
-    take(commitMs) {
-      const within = (ms: number): number => Math.min(Math.max(ms, commitMs), longestBatchMs);
+    take(nowMs) {
+      const shared = lately.several(nowMs);
+      const within = (ms: number): number => Math.min(Math.max(ms, syncMs), longestBatchMs);
       if (together.length > 0) {
-        const fits =
-          together.length <= mostCalls && togetherBytes <= mostBytes && msOf(together) <= within(batchMs);
+        const withinMs = within(shared ? sharedBatchMs : batchMs);
+        const fits = together.length <= mostCalls && togetherBytes <= mostBytes && msOf(together) <= withinMs;
         const all = takeTogether();
         if (fits) {
           size = 0;
-          return { calls: all, withinMs: within(batchMs) };
+          return { calls: all, withinMs };
         }
         all.forEach(queue);
       }
-      const withinMs = within(queues.size > 1 ? sharedBatchMs : batchMs);
+      const sharedMs = Math.min(Math.max(sharedBatchMs, leastShareMs * queues.size), mostSharedMs);
+      const withinMs = within(shared ? sharedMs : batchMs);
       return { calls: takeByOwner(withinMs), withinMs };
     },
     putBack(calls) {
@@ -161,6 +178,30 @@ export function createWriteQueue<T extends QueuedWrite>(): WriteQueue<T> {
       size += calls.length;
     },
     measured: costs.measured,
+    committed(ms) {
+      syncMs = ms < syncMs || syncMs === 0 ? ms : syncMs + (ms - syncMs) * longerPart;
+    },
+  };
+}
+
+/** Whether several accounts have written within the last second or two. */
+function createLately() {
+  let began = 0;
+  let now = new Set<Owner>();
+  let before = new Set<Owner>();
+  return {
+    wrote(owner: Owner): void {
+      if (owner !== noAccount) now.add(owner);
+    },
+    several(nowMs: number): boolean {
+      if (nowMs - began >= latelyMs) {
+        before = nowMs - began < 2 * latelyMs ? now : new Set();
+        began = nowMs;
+        now = new Set();
+      }
+      const [one] = now;
+      return now.size > 1 || before.size > 1 || (one !== undefined && before.size > 0 && !before.has(one));
+    },
   };
 }
 
