@@ -35,6 +35,7 @@ import type { WarmupStore } from "./interface/warmups.ts";
 import type { WebhookStore } from "./interface/webhooks.ts";
 
 export type { Health } from "./interface/engine.ts";
+export type { FanOutPiece } from "./interface/webhooks.ts";
 export type { TlsResultDay } from "./interface/tls-results.ts";
 
 export interface Store

@@ -2,7 +2,7 @@
 // the store says why). A commit that brought pieces' deliveries has the dispatcher look, as any other.
 import type { Clock, Timer } from "../clock.ts";
 import type { Log } from "../log.ts";
-import type { Store } from "../store/store.ts";
+import type { FanOutPiece, Store } from "../store/store.ts";
 
 export interface FanOut {
   /** Looks for accounts whose events wait. */
@@ -58,8 +58,12 @@ export function createFanOut(deps: {
     });
   const queueAll = async (accountKey: number): Promise<void> => {
     try {
-      while (!stopped && ((await store.fanOut(accountKey)) !== null || again.delete(accountKey)))
+      let before: FanOutPiece | null = null;
+      while (!stopped) {
+        before = await store.fanOut(accountKey, before);
+        if (before === null && !again.delete(accountKey)) break;
         await rest();
+      }
     } catch (error) {
       refused(error);
     } finally {

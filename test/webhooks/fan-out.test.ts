@@ -2,7 +2,7 @@
 // for more accounts.
 import { expect, test } from "vitest";
 import { silentLog } from "../../src/log.ts";
-import { StoreUnavailable } from "../../src/store/store.ts";
+import { StoreUnavailable, type FanOutPiece } from "../../src/store/store.ts";
 import { createFanOut } from "../../src/webhooks/fan-out.ts";
 import { ManualClock, settle } from "../support/clock.ts";
 
@@ -61,7 +61,7 @@ test("an account's pieces are written 20 ms apart, another account's beside them
     accountsToFanOut: async () => [1, 2],
     async fanOut(accountKey: number) {
       asked.push(accountKey);
-      return asked.length;
+      return { seq: asked.length, endpointKey: null };
     },
   };
   const fanOut = createFanOut({ store, clock, log: silentLog });
@@ -80,7 +80,7 @@ test("an account's pieces are written 20 ms apart, another account's beside them
 
 test("a stop while a piece is written waits for the piece, and for no rest after it", async () => {
   const clock = new ManualClock();
-  const piece = Promise.withResolvers<number>();
+  const piece = Promise.withResolvers<FanOutPiece>();
   const store = { accountsToFanOut: async () => [1], fanOut: () => piece.promise };
   const fanOut = createFanOut({ store, clock, log: silentLog });
   fanOut.kick();
@@ -89,9 +89,28 @@ test("a stop while a piece is written waits for the piece, and for no rest after
   const stopping = fanOut.stop().then(() => (stopped = true));
   await settle();
   expect(stopped).toBe(false);
-  piece.resolve(1);
+  piece.resolve({ seq: 1, endpointKey: 7 });
   await settle();
   expect([stopped, clock.pending]).toEqual([true, 0]);
   await clock.advance(1000);
   await stopping;
+});
+
+test("each piece goes on where the one before ended", async () => {
+  const clock = new ManualClock();
+  const befores: (FanOutPiece | null)[] = [];
+  const store = {
+    accountsToFanOut: async () => [1],
+    async fanOut(_accountKey: number, before: FanOutPiece | null) {
+      befores.push(before);
+      return befores.length < 3 ? { seq: 100, endpointKey: befores.length } : null;
+    },
+  };
+  const fanOut = createFanOut({ store, clock, log: silentLog });
+  fanOut.kick();
+  await settle();
+  await clock.advance(40);
+  await settle();
+  expect(befores).toEqual([null, { seq: 100, endpointKey: 1 }, { seq: 100, endpointKey: 2 }]);
+  await fanOut.stop();
 });

@@ -48,7 +48,7 @@ async function wired({ started = true } = {}) {
   const webhooks = createWebhooks({
     store: {
       accountsToFanOut: () => store.accountsToFanOut(),
-      fanOut: (accountKey) => store.fanOut(accountKey),
+      fanOut: (accountKey, before) => store.fanOut(accountKey, before),
       endpointsDue: () => store.endpointsDue(),
       endpointByKey: (key) => store.endpointByKey(key),
       claimDeliveries: (claim) => store.claimDeliveries(claim),

@@ -20,6 +20,12 @@ export interface EndpointDue {
   retryAt: number | null;
 }
 
+/** What was queued: the account's events up to `seq`, for its endpoints up to `endpointKey`; null: for all. */
+export interface FanOutPiece {
+  seq: number;
+  endpointKey: number | null;
+}
+
 export interface WebhookStore {
   /** Throws LimitReached where the account would have more than `most`. */
   createEndpoint(endpoint: Omit<Endpoint, "key">, most?: number): Promise<Endpoint>;
@@ -44,8 +50,8 @@ export interface WebhookStore {
   deleteEndpoint(accountKey: number, id: string): Promise<boolean>;
   /** Accounts with events that are still to be queued for some of their endpoints. */
   accountsToFanOut(): Promise<number[]>;
-  /** Queues a piece of them, in their order; answers whether there was any: the last one's number, or null. */
-  fanOut(accountKey: number): Promise<number | null>;
+  /** Queues a piece of them, after the piece before, if there was one; null: nothing waits. */
+  fanOut(accountKey: number, before: FanOutPiece | null): Promise<FanOutPiece | null>;
   /** Active endpoints with pending deliveries. */
   endpointsDue(): Promise<EndpointDue[]>;
   /** First attempts in event order before retries, or `retriesOnly`, leased to the boot `owner`; raises and writes the attempt number. */

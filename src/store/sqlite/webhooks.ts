@@ -6,7 +6,7 @@ import { drizzle } from "drizzle-orm/better-sqlite3";
 import { failingAfter, type Endpoint, type EndpointChange } from "../../model/webhook.ts";
 import { everyone, nothing, removed } from "../changes.ts";
 import { pageAt, pageOf } from "../cursor.ts";
-import type { EndpointDue, WebhookStore } from "../interface/webhooks.ts";
+import type { EndpointDue, FanOutPiece, WebhookStore } from "../interface/webhooks.ts";
 import { assigned, cellsOf, inserted, only, recordOf, selected } from "./columns.ts";
 import { mostOf, within, type LimitExceeded } from "../limit.ts";
 import { noun, type Writing } from "./noun.ts";
@@ -92,7 +92,9 @@ function createEndpointWrites(
       });
       if (arg.discardBacklog) {
         // Also what came since those pieces: what is still to be queued would bring back what is discarded here.
-        while (fanOut(arg) !== null) continue;
+        let before: FanOutPiece | null = null;
+        do before = fanOut({ accountKey: arg.accountKey, before });
+        while (before !== null);
         discardPending(arg.key, -1);
       }
       return endpointOf(arg.key);
@@ -232,8 +234,9 @@ export const webhooks = noun({
       if (discardBacklog) {
         // What is still to be queued for it is a part of it.
         const last = lookups.lastToFanOut(accountKey);
-        for (let seq: number | null = 0; seq !== null && seq < last;)
-          seq = await ahead.fanOut({ accountKey });
+        let before: FanOutPiece | null = null;
+        do before = await ahead.fanOut({ accountKey, before });
+        while (before !== null && (before.seq < last || before.endpointKey !== null));
         await inPieces(() => ahead.discardBacklog({ accountKey, key }));
       }
       return write.updateEndpoint({ accountKey, key, change, discardBacklog });
@@ -262,7 +265,7 @@ export const webhooks = noun({
       return true;
     },
     accountsToFanOut: async () => lookups.accountsToFanOut(),
-    fanOut: (accountKey) => write.fanOut({ accountKey }),
+    fanOut: (accountKey, before) => write.fanOut({ accountKey, before }),
     endpointsDue: async () => lookups.endpointsDue(),
     claimDeliveries: (claim) => write.claimDeliveries(claim),
     settleDeliveries: (results) => write.settleDeliveries(results),
