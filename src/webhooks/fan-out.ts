@@ -13,7 +13,7 @@ export interface FanOut {
 
 const retryMs = 1000;
 /**
- * Between two pieces of an account, so that its events take a tenth of the writer's time and not all that is left: up
+ * Between two pieces of an account, so that its events take a tenth of the writer's time and not all that is left: fifteen
  * to 25,000 deliveries a second, more than are ever made.
  */
 const restMs = 20;

@@ -111,6 +111,14 @@ test("an account that has written within the last second counts as writing, one 
   expect(queue.take(3200).calls).toHaveLength(100);
 });
 
+test("accounts whose calls wait count as writing, however long ago they came or the last batch was", () => {
+  const queue = waiting({ 1: 500, 2: 500 });
+  for (const owner of [1, 2]) queue.measured({ owner, command: "settle" }, 0.05, 1);
+  expect([50_000, 50_500, 60_000, 70_000].map((nowMs) => queue.take(nowMs).calls.length)).toEqual([
+    10, 10, 10, 10,
+  ]);
+});
+
 test("a batch is longer where many accounts wait: each has a fifth of a millisecond, five milliseconds at most", () => {
   const lengthOf = (owners: number): number => {
     const queue = createWriteQueue<Call>();

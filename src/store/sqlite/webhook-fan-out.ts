@@ -61,7 +61,8 @@ export function createFanOutWrites(db: Database, tally: Tally) {
   return {
     /**
      * A piece of what waits of an account; null: nothing waited. The events stay until their last piece, so one that begins
-     * again, after a death or beside another's, repeats what is queued already and changes nothing by it.
+     * again, after a death or beside another's, repeats what is queued already. Only an endpoint whose types were changed
+     * meanwhile gets what it did not ask for before.
      */
     fanOut({ accountKey, before }: { accountKey: number; before: FanOutPiece | null }): FanOutPiece | null {
       const range = left(accountKey, before);

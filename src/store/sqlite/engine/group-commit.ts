@@ -61,6 +61,8 @@ export function createGroupCommit(
 ): GroupCommit {
   const delay = createCommitDelay();
   const waiting = createWriteQueue<Waiting>();
+  /** Of the log after the last commit: one that wrote nothing syncs nothing. */
+  let logBytes = 0;
   let patience: Timer | null = null;
   /** The calls of the batch that is at the writer. */
   let inFlight: Waiting[] | null = null;
@@ -93,7 +95,8 @@ export function createGroupCommit(
     if (report.kind === "committed") {
       waiting.putBack(calls.slice(report.results.length));
       calls = calls.slice(0, report.results.length);
-      waiting.committed(report.commitMs);
+      if (report.wal.bytes !== logBytes) waiting.committed(report.commitMs);
+      logBytes = report.wal.bytes;
       delay.committed(
         calls.map(({ owner }) => owner),
         report.commitMs,

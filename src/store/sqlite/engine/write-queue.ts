@@ -44,7 +44,7 @@ export interface WriteQueue<T extends QueuedWrite> {
   putBack(calls: readonly T[]): void;
   /** So many calls of an owner, one behind the other and of one command, were written in `ms`. */
   measured(like: Pick<QueuedWrite, "owner" | "command">, ms: number, calls: number): void;
-  /** A batch was committed, in so long. */
+  /** A batch that wrote something was committed, in so long. */
   committed(ms: number): void;
 }
 
@@ -68,7 +68,7 @@ export function createWriteQueue<T extends QueuedWrite>(): WriteQueue<T> {
   const queues = new Map<Owner, OwnerQueue<T>>();
   const costs = createCosts();
   const lately = createLately();
-  let syncMs = 0;
+  let syncMs: number | null = null;
   let size = 0;
 
   const queueOf = (owner: Owner): OwnerQueue<T> => {
@@ -151,8 +151,9 @@ export function createWriteQueue<T extends QueuedWrite>(): WriteQueue<T> {
       togetherBytes += item.bytes;
     },
     take(nowMs) {
-      const shared = lately.several(nowMs);
-      const within = (ms: number): number => Math.min(Math.max(ms, syncMs), longestBatchMs);
+      const accountsWaiting = queues.size - (queues.has(noAccount) ? 1 : 0);
+      const shared = lately.several(nowMs) || accountsWaiting > 1;
+      const within = (ms: number): number => Math.min(Math.max(ms, syncMs ?? 0), longestBatchMs);
       if (together.length > 0) {
         const withinMs = within(shared ? sharedBatchMs : batchMs);
         const fits = together.length <= mostCalls && togetherBytes <= mostBytes && msOf(together) <= withinMs;
@@ -179,7 +180,7 @@ export function createWriteQueue<T extends QueuedWrite>(): WriteQueue<T> {
     },
     measured: costs.measured,
     committed(ms) {
-      syncMs = ms < syncMs || syncMs === 0 ? ms : syncMs + (ms - syncMs) * longerPart;
+      syncMs = syncMs === null || ms < syncMs ? ms : syncMs + (ms - syncMs) * longerPart;
     },
   };
 }
@@ -187,11 +188,13 @@ export function createWriteQueue<T extends QueuedWrite>(): WriteQueue<T> {
 /** Whether several accounts have written within the last second or two. */
 function createLately() {
   let began = 0;
-  let now = new Set<Owner>();
   let before = new Set<Owner>();
+  let now = new Set<Owner>();
+  /** Who wrote since the last look, whose time is not known before the next one. */
+  let latest = new Set<Owner>();
   return {
     wrote(owner: Owner): void {
-      if (owner !== noAccount) now.add(owner);
+      if (owner !== noAccount) latest.add(owner);
     },
     several(nowMs: number): boolean {
       if (nowMs - began >= latelyMs) {
@@ -199,6 +202,8 @@ function createLately() {
         began = nowMs;
         now = new Set();
       }
+      for (const owner of latest) now.add(owner);
+      latest = new Set();
       const [one] = now;
       return now.size > 1 || before.size > 1 || (one !== undefined && before.size > 0 && !before.has(one));
     },
